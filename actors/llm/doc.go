@@ -1,0 +1,3 @@
+// Package llm serves model requests: the [Provider] interface that adapters
+// implement and the actor that runs one stream.
+package llm
