@@ -49,8 +49,8 @@ func (a *Assembler) Add(c Chunk) {
 			b.addCall(c)
 		}
 	case BlockEnd:
-		if b := a.block(c.Index, blockType(c.Block)); b.final == nil {
-			b.final = c.Block
+		if b := a.block(c.Index, blockType(c.Block)); b.final == nil && c.Block != nil {
+			b.final = b.named(c.Block)
 			b.text = nil
 		}
 	case Usage:
@@ -91,11 +91,30 @@ func blockType(b Block) string {
 	case ToolCall:
 		return ToolCallBlock
 	case Image:
-		return "image"
+		return imageBlock
 	case ToolResult:
-		return "tool-result"
+		return toolResultBlock
 	}
 	return ""
+}
+
+// named returns final with the call ID of the deltas, or one made up from the
+// index, where it is a call without one.
+func (b *openBlock) named(final Block) Block {
+	call, ok := final.(ToolCall)
+	if !ok || call.ID != "" {
+		return final
+	}
+	call.ID = b.callID()
+	return call
+}
+
+// callID returns the ID that the deltas told, or "call-<index>".
+func (b *openBlock) callID() CallID {
+	if b.id == "" {
+		return CallID("call-" + strconv.Itoa(b.index))
+	}
+	return b.id
 }
 
 // Usage returns the last usage told, or nil.
@@ -175,11 +194,7 @@ func (b *openBlock) value() Block {
 	case ReasoningBlock:
 		return Reasoning{Text: string(b.text)}
 	case ToolCallBlock:
-		id := b.id
-		if id == "" {
-			id = CallID("call-" + strconv.Itoa(b.index))
-		}
-		return ToolCall{ID: id, Name: b.name, Arguments: string(b.text)}
+		return ToolCall{ID: b.callID(), Name: b.name, Arguments: string(b.text)}
 	}
 	return nil
 }

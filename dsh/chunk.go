@@ -81,6 +81,12 @@ const (
 	ToolCallBlock  = "tool-call"
 )
 
+// Types of the blocks that no stream opens.
+const (
+	imageBlock      = "image"
+	toolResultBlock = "tool-result"
+)
+
 // FinishKind says how a stream ended.
 type FinishKind string
 

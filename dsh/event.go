@@ -346,7 +346,7 @@ const (
 // Append is the surface operation of a new node at the end.
 var Append = SurfaceOp{Kind: SurfaceAppend}
 
-// Header of a session: the first line of its log.
+// SessionHeader is what a log says about its session: its first line.
 type SessionHeader struct {
 	Version   int
 	ID        SessionID

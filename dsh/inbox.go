@@ -34,10 +34,13 @@ func (b *Inbox) Apply(s InboxSpliced) error {
 	if list == nil {
 		return fmt.Errorf("%w: unknown target %q", ErrInboxSplice, s.Target)
 	}
-	if s.Start < 0 || s.Removed < 0 || s.Start+s.Removed > len(*list) {
+	if s.Start < 0 || s.Removed < 0 || s.Removed > len(*list)-s.Start {
 		return fmt.Errorf("%w: %d messages at %d of %d in %s", ErrInboxSplice, s.Removed, s.Start, len(*list), s.Target)
 	}
-	for _, m := range s.Inserted {
+	for k, m := range s.Inserted {
+		if slices.ContainsFunc(s.Inserted[:k], func(n *Message) bool { return n.ID == m.ID }) {
+			return fmt.Errorf("%w: message %s is inserted twice", ErrInboxSplice, m.ID)
+		}
 		if target, i := b.Find(m.ID); i >= 0 && (target != s.Target || i < s.Start || i >= s.Start+s.Removed) {
 			return fmt.Errorf("%w: message %s is already pending", ErrInboxSplice, m.ID)
 		}

@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/google/uuid"
+
+	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/hook"
+	"github.com/dsh-actor/dsh-actor/internal/loop"
+)
+
+// ErrGone is the error of asking an agent that has stopped.
+var ErrGone = errors.New("agent is gone")
+
+// A Handle speaks to one life of an agent. It is safe for concurrent use and
+// is what hooks and tools get.
+type Handle struct {
+	initiator   dsh.Initiator
+	root        *actor.RootContext
+	pid         *actor.PID
+	gone        chan struct{}
+	sessionGone <-chan struct{}
+	failure     atomic.Pointer[error]
+}
+
+var _ hook.Agent = (*Handle)(nil)
+
+// Spawn starts an agent. sessionGone is closed when its session has stopped.
+func Spawn(system *actor.ActorSystem, cfg *Config, sessionGone <-chan struct{}) *Handle {
+	h := &Handle{
+		initiator: cfg.Initiator, root: system.Root, gone: make(chan struct{}), sessionGone: sessionGone,
+	}
+	h.pid = system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
+		return &host{cfg: cfg, m: cfg.Machine, handle: h}
+	}))
+	return h
+}
+
+// ID returns the agent's ID.
+func (h *Handle) ID() dsh.AgentID { return h.initiator.Agent }
+
+// Session returns the ID of the agent's session.
+func (h *Handle) Session() dsh.SessionID { return h.initiator.Session }
+
+// PID returns where the agent receives its protocol.
+func (h *Handle) PID() *actor.PID { return h.pid }
+
+// Gone is closed when the agent has stopped.
+func (h *Handle) Gone() <-chan struct{} { return h.gone }
+
+// Failure returns why the agent stopped by itself, or nil.
+func (h *Handle) Failure() error {
+	if err := h.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Err returns the error of somebody who waited for an agent that is gone.
+func (h *Handle) Err() error {
+	if err := h.Failure(); err != nil {
+		return err
+	}
+	return ErrGone
+}
+
+// Send hands the agent a message of its protocol.
+func (h *Handle) Send(message any) { h.root.Send(h.pid, message) }
+
+// do applies one command and waits until the agent took it. The agent takes it
+// at once, so a cancelled ctx (usually the turn's, and with it the hook's that
+// asks) is no reason to give up on an answer that is on its way.
+func (h *Handle) do(command loop.Input) (Done, error) {
+	reply := make(chan Done, 1)
+	h.Send(Do{Commands: []loop.Input{command}, Reply: reply})
+	select {
+	case done := <-reply:
+		return done, done.Err()
+	case <-h.gone:
+		select {
+		case done := <-reply:
+			return done, done.Err()
+		default:
+			return Done{}, h.Err()
+		}
+	}
+}
+
+// Followup queues m for a turn of its own.
+func (h *Handle) Followup(_ context.Context, m *dsh.Message) error {
+	_, err := h.do(Followup(m))
+	return err
+}
+
+// Steer queues m for the nearest step and wakes the agent.
+func (h *Handle) Steer(_ context.Context, m *dsh.Message) error {
+	_, err := h.do(Steer(m))
+	return err
+}
+
+// Inject queues m for the nearest step without waking the agent.
+func (h *Handle) Inject(_ context.Context, m *dsh.Message) error {
+	_, err := h.do(Inject(m))
+	return err
+}
+
+// Cancel aborts what runs.
+func (h *Handle) Cancel(_ context.Context, cause dsh.Cause, keepInbox bool) error {
+	_, err := h.do(loop.Cancel{Cause: cause, KeepInbox: keepInbox})
+	return err
+}
+
+// Append logs a fact and returns its number.
+func (h *Handle) Append(_ context.Context, fact dsh.Fact, op dsh.SurfaceOp, sources dsh.Sources) (dsh.Seq, error) {
+	done, err := h.do(loop.Append{Fact: fact, Surface: op, Sources: sources})
+	return done.Next - 1, err
+}
+
+// Followup is the command that queues m for a turn of its own.
+func Followup(m *dsh.Message) loop.Deliver {
+	return loop.Deliver{Message: Named(m), Target: dsh.NextTurn, Wake: true}
+}
+
+// Steer is the command that queues m for the nearest step and wakes.
+func Steer(m *dsh.Message) loop.Deliver {
+	return loop.Deliver{Message: Named(m), Target: dsh.NextStep, Wake: true}
+}
+
+// Inject is the command that queues m for the nearest step without waking.
+func Inject(m *dsh.Message) loop.Deliver {
+	return loop.Deliver{Message: Named(m), Target: dsh.NextStep}
+}
+
+// Named returns m, or a copy of it with a new ID if it has none.
+func Named(m *dsh.Message) *dsh.Message {
+	if m.ID != "" {
+		return m
+	}
+	named := *m
+	named.ID = dsh.MessageID(uuid.NewString())
+	return &named
+}

@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/dsh-actor/dsh-actor/actors/llm"
+	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/hook"
+	"github.com/dsh-actor/dsh-actor/internal/loop"
+)
+
+// reply runs ask on a goroutine of its own and sends its answer back. ask
+// calls user code only through the chains of hook, which turn a panic into an
+// error, so an answer always comes.
+func (h *host) reply(c actor.Context, ask func() loop.Input) {
+	root, self := c.ActorSystem().Root, h.self
+	go func() { root.Send(self, answer{input: ask()}) }()
+}
+
+// admit assembles the prompt and asks the pre-step hooks. Without hooks the
+// answer is known at once and no goroutine starts.
+func (h *host) admit(c actor.Context, e loop.Admit) {
+	hooks := h.cfg.Hooks
+	if hooks.Prompt == nil && hooks.PreStep == nil {
+		h.known = append(h.known, loop.Admitted{Pos: e.Pos, Messages: e.Messages, Prompt: h.plainPrompt(e.Config)})
+		return
+	}
+	ctx, agent := h.turnContext(), h.handle
+	assembly := h.assembly(e)
+	h.reply(c, func() loop.Input {
+		prompt, err := assemble(ctx, hooks.Prompt, assembly)
+		if err != nil {
+			return loop.HookFailed{Pos: e.Pos, Err: err}
+		}
+		d := hook.Decision{Messages: e.Messages}
+		if hooks.PreStep != nil {
+			d, err = hooks.PreStep(ctx, hook.Step{Agent: agent, Pos: e.Pos, Messages: e.Messages})
+		}
+		switch {
+		case err != nil:
+			return loop.HookFailed{Pos: e.Pos, Err: err}
+		case d.Reject:
+			return loop.Refused{Pos: e.Pos}
+		}
+		return loop.Admitted{Pos: e.Pos, Messages: d.Messages, Prompt: prompt}
+	})
+}
+
+// prepare asks the request hooks and then the adapter.
+func (h *host) prepare(c actor.Context, e loop.Prepare) {
+	ask := h.cfg.Hooks.Request
+	if ask == nil {
+		h.known = append(h.known, h.resolve(e.Pos, e.Config))
+		return
+	}
+	ctx, agent := h.turnContext(), h.handle
+	h.reply(c, func() loop.Input {
+		config, err := ask(ctx, hook.Proposal{Agent: agent, Pos: e.Pos, Config: e.Config})
+		if err != nil {
+			return loop.HookFailed{Pos: e.Pos, Err: err}
+		}
+		return h.resolve(e.Pos, config)
+	})
+}
+
+// resolve lets the adapter fill in what it would send anyway. It may run on
+// any goroutine.
+func (h *host) resolve(pos dsh.Pos, config dsh.CallConfig) loop.Input {
+	provider, ok := h.cfg.Providers(config.Provider)
+	if !ok {
+		return loop.Prepared{Pos: pos, Config: config}
+	}
+	model, err := describe(provider, config.Model)
+	if err != nil {
+		return loop.HookFailed{Pos: pos, Err: err}
+	}
+	config, filled := model.Resolve(config)
+	return loop.Prepared{Pos: pos, Config: config, Defaults: filled, ContextWindow: model.ContextWindow}
+}
+
+func describe(p llm.Provider, model string) (m llm.Model, err error) {
+	defer hook.Catch("provider", &err)
+	return p.Model(model), nil
+}
+
+// recover asks the request-error hooks; without any the failure stands.
+func (h *host) recover(c actor.Context, e loop.Recover) {
+	ask := h.cfg.Hooks.RequestError
+	if ask == nil {
+		h.known = append(h.known, loop.Recovered{Pos: e.Pos})
+		return
+	}
+	ctx, agent := h.turnContext(), h.handle
+	h.reply(c, func() loop.Input {
+		retry, err := ask(ctx, hook.FailedRequest{Agent: agent, Pos: e.Pos, Provider: e.Provider, Failure: e.Failure})
+		if err != nil {
+			return loop.HookFailed{Pos: e.Pos, Err: err}
+		}
+		return loop.Recovered{Pos: e.Pos, Retry: retry}
+	})
+}
+
+// askStopping asks the turn-stopping hooks; without any the turn ends.
+func (h *host) askStopping(c actor.Context, e loop.AskStopping) {
+	ask := h.cfg.Hooks.TurnStopping
+	if ask == nil {
+		h.known = append(h.known, loop.Settled{Pos: e.Pos})
+		return
+	}
+	ctx, agent := h.turnContext(), h.handle
+	h.reply(c, func() loop.Input {
+		if err := ask(ctx, hook.EndingTurn{Agent: agent, Pos: e.Pos}); err != nil {
+			return loop.HookFailed{Pos: e.Pos, Err: err}
+		}
+		return loop.Settled{Pos: e.Pos}
+	})
+}

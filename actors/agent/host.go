@@ -1,0 +1,419 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/zap"
+
+	"github.com/dsh-actor/dsh-actor/actors/llm"
+	"github.com/dsh-actor/dsh-actor/actors/session"
+	"github.com/dsh-actor/dsh-actor/actors/toolpool"
+	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/hook"
+	"github.com/dsh-actor/dsh-actor/internal/loop"
+)
+
+// host is the actor.
+//
+// Invariants: known and front are empty between messages; unsent is empty
+// between messages; ctx is set only while a turn or maintenance is open.
+type host struct {
+	cfg    *Config
+	m      *loop.Machine
+	handle *Handle
+	self   *actor.PID
+
+	known  []loop.Input // answers known at once, behind the current message
+	front  []loop.Input // what observers did, before anything else
+	unsent []dsh.Event  // logged and not yet with the session
+
+	ctx     context.Context //nolint:containedctx // of the open turn or task.
+	cancel  context.CancelCauseFunc
+	aborted error // set while what is open is being aborted
+	stream  *actor.PID
+	task    Maintain
+	prompt  promptCache
+
+	idle     []chan<- struct{}
+	watched  map[dsh.MessageID]chan<- Outcome // not claimed yet
+	claimed  []chan<- Outcome                 // of the open turn
+	subs     []chan<- hook.Notice
+	notices  notifier
+	disposal []chan<- error
+}
+
+// Receive handles one message. It never waits.
+func (h *host) Receive(c actor.Context) {
+	defer h.rescue(c)
+	switch msg := c.Message().(type) {
+	case *actor.Started:
+		h.self = c.Self()
+		h.feed(c, loop.Start{Source: h.cfg.Source})
+	case *actor.Stopped:
+		h.stopped()
+		return
+	case Do:
+		h.do(c, msg)
+	case answer:
+		h.feed(c, msg.input)
+	case llm.Fed:
+		h.fed(c, msg)
+	case session.Derived:
+		h.feed(c, loop.Derived{Pos: msg.Pos, Messages: msg.Messages, Err: msg.Err})
+	case session.Flushed:
+		h.feed(c, loop.Synced{Pos: msg.Pos, Err: msg.Err})
+	case session.Failed:
+		panic(msg.Err)
+	case toolpool.Result:
+		h.feed(c, loop.Ran{Pos: msg.Pos, Call: msg.Index, Outcome: h.outcome(msg)})
+	case Maintain:
+		h.maintain(c, msg)
+	case maintained:
+		h.endContext()
+		h.feed(c, loop.Maintained{Pos: msg.pos})
+		msg.reply <- msg.err
+	case WaitIdle:
+		h.idle = append(h.idle, msg.Reply)
+	case Unwait:
+		h.idle = without(h.idle, msg.Reply)
+	case Inspect:
+		msg.Reply <- h.inspect()
+	case Subscribe:
+		h.subs = append(h.subs, msg.Notices)
+	case Unsubscribe:
+		h.subs = without(h.subs, msg.Notices)
+	case Dispose:
+		h.disposal = append(h.disposal, msg.Reply)
+		h.feed(c, loop.Cancel{Cause: dsh.Cause{Kind: dsh.CauseDisposed}, KeepInbox: msg.KeepInbox})
+	}
+	h.settle(c)
+}
+
+// settle applies the answers known at once and, when the message's work is
+// done, hands the log on and tells those who wait for idle.
+func (h *host) settle(c actor.Context) {
+	for len(h.known) > 0 {
+		in := h.known[0]
+		h.known = h.known[1:]
+		h.feed(c, in)
+	}
+	h.known = nil
+	h.send(c)
+	if !h.m.Idle() {
+		return
+	}
+	for _, reply := range h.idle {
+		reply <- struct{}{}
+	}
+	h.idle = nil
+	h.m.Rest()
+	if len(h.disposal) > 0 {
+		h.dispose(c)
+	}
+}
+
+// do applies a batch of commands.
+func (h *host) do(c actor.Context, msg Do) {
+	done := Done{}
+	for i, command := range msg.Commands {
+		if d, ok := command.(loop.Deliver); ok && i == 0 && msg.Outcome != nil {
+			h.watch(d.Message.ID, msg.Outcome)
+		}
+		if err := h.feed(c, command); err != nil {
+			if done.Errs == nil {
+				done.Errs = make([]error, len(msg.Commands))
+			}
+			done.Errs[i] = err
+			if i == 0 && msg.Outcome != nil {
+				h.unwatch(command, msg.Outcome)
+			}
+		}
+	}
+	done.Next = h.m.Next()
+	msg.Reply <- done
+}
+
+// feed gives the machine one input and everything that follows from it at
+// once: what observers did, and borders without anything open.
+func (h *host) feed(c actor.Context, in loop.Input) error {
+	now := time.Now().UnixMilli()
+	effects, refused := h.m.Step(now, in)
+	h.perform(c, effects)
+	for {
+		switch {
+		case len(h.front) > 0:
+			in := h.front[0]
+			h.front = h.front[1:]
+			effects, _ = h.m.Step(now, in)
+		case h.m.Between():
+			effects, _ = h.m.Step(now, loop.Continue{})
+		default:
+			return refused
+		}
+		h.perform(c, effects)
+	}
+}
+
+// perform carries out effects in order. The cases are the whole of the host:
+// each is one message, one goroutine or one answer known at once.
+func (h *host) perform(c actor.Context, effects []loop.Effect) {
+	for _, e := range effects {
+		switch e := e.(type) {
+		case loop.Log:
+			h.log(e.Events)
+		case loop.Notify:
+			h.notify(e.Notice)
+		case loop.Sync:
+			h.send(c)
+			c.Send(h.cfg.Session, session.Flush{Pos: e.Pos, Through: h.m.Next() - 1, ReplyTo: h.self})
+		case loop.Admit:
+			h.admit(c, e)
+		case loop.Prepare:
+			h.prepare(c, e)
+		case loop.Derive:
+			h.send(c)
+			c.Send(h.cfg.Session, session.Derive{Pos: e.Pos, Through: e.Through, ReplyTo: h.self})
+		case loop.OpenStream:
+			h.openStream(c, e)
+		case loop.Recover:
+			h.recover(c, e)
+		case loop.AskStopping:
+			h.askStopping(c, e)
+		case loop.Classify:
+			h.classify(c, e)
+		case loop.Judge:
+			h.judge(c, e)
+		case loop.Run:
+			h.run(c, e)
+		case loop.Review:
+			h.review(c, e)
+		case loop.RunMaintenance:
+			h.runMaintenance(c, e)
+		case loop.Abort:
+			h.abort(c, e)
+		case loop.EndTurn:
+			h.endTurn(e)
+		}
+	}
+}
+
+// log keeps events for the session, joining slices that lie side by side.
+func (h *host) log(events []dsh.Event) {
+	n := len(h.unsent)
+	if n > 0 && cap(h.unsent) >= n+len(events) && &h.unsent[:n+1][n] == &events[0] {
+		h.unsent = h.unsent[:n+len(events)]
+	} else {
+		h.unsent = append(h.unsent[:n:n], events...)
+		if n == 0 {
+			h.unsent = events
+		}
+	}
+	if h.cfg.Observer == nil {
+		return
+	}
+	for ev := range dsh.Expand(events) {
+		h.cfg.Observer.Logged(ev, h.act)
+	}
+}
+
+// act queues what an observer does.
+func (h *host) act(in loop.Input) { h.front = append(h.front, in) }
+
+// send hands what was logged to the session.
+func (h *host) send(c actor.Context) {
+	if n := len(h.unsent); n > 0 {
+		c.Send(h.cfg.Session, session.Append{Events: h.unsent[:n:n]})
+		h.unsent = nil
+	}
+}
+
+// openStream asks the model: a child of the agent serves the request.
+func (h *host) openStream(c actor.Context, e loop.OpenStream) {
+	name := e.Request.Header.Config.Provider
+	provider, ok := h.cfg.Providers(name)
+	if !ok {
+		h.known = append(h.known, loop.StreamEnded{Pos: e.Pos, Err: &dsh.Failure{
+			Code:    dsh.CodeNoAdapter,
+			Message: fmt.Sprintf("no adapter serves provider %q: register one with the runtime", name),
+		}})
+		return
+	}
+	h.stream = c.Spawn(llm.Props())
+	c.Send(h.stream, llm.Open{
+		Context: h.turnContext(), Serve: h.cfg.Hooks.Streaming(provider.Stream), Request: e.Request, ReplyTo: h.self,
+	})
+}
+
+// fed takes what a stream has gathered. A stream of a previous life is taken
+// from too, so that it can end; the machine drops what it says.
+func (h *host) fed(c actor.Context, msg llm.Fed) {
+	chunks, ended, err := msg.Feed.Take()
+	if h.cfg.Observer != nil {
+		for i := range chunks {
+			h.feed(c, loop.Streamed{Pos: msg.Pos, Chunks: chunks[i : i+1 : i+1]})
+		}
+	} else if len(chunks) > 0 {
+		h.feed(c, loop.Streamed{Pos: msg.Pos, Chunks: chunks})
+	}
+	if ended {
+		if msg.Pos == h.m.Pos() {
+			h.stream = nil
+		}
+		h.feed(c, loop.StreamEnded{Pos: msg.Pos, Err: err})
+	}
+}
+
+// turnContext returns the context of what is open, which names the initiator
+// and is cancelled with it.
+func (h *host) turnContext() context.Context {
+	if h.ctx == nil {
+		base := hook.WithAgent(dsh.WithInitiator(context.Background(), h.cfg.Initiator), h.handle)
+		h.ctx, h.cancel = context.WithCancelCause(base)
+		if h.aborted != nil {
+			h.cancel(h.aborted)
+		}
+	}
+	return h.ctx
+}
+
+func (h *host) endContext() {
+	if h.cancel != nil {
+		h.cancel(nil)
+	}
+	h.ctx, h.cancel, h.aborted = nil, nil, nil
+}
+
+// abort passes an abort on to everything that is open.
+func (h *host) abort(c actor.Context, e loop.Abort) {
+	h.aborted = &AbortedError{Cause: e.Cause}
+	if h.cancel != nil {
+		h.cancel(h.aborted)
+	}
+	if h.stream != nil {
+		c.Send(h.stream, llm.Abort{Pos: e.Pos})
+	}
+	c.Send(h.cfg.Pool, toolpool.Abort{Pos: e.Pos, ReplyTo: h.self})
+}
+
+// AbortedError is the cause of a context that was cancelled with its turn.
+type AbortedError struct{ Cause dsh.Cause }
+
+// Error says who cancelled.
+func (e *AbortedError) Error() string {
+	if e.Cause.Reason != "" {
+		return fmt.Sprintf("cancelled by %s: %s", e.Cause.Kind, e.Cause.Reason)
+	}
+	return fmt.Sprintf("cancelled by %s", e.Cause.Kind)
+}
+
+// Unwrap returns context.Canceled.
+func (e *AbortedError) Unwrap() error { return context.Canceled }
+
+func (h *host) endTurn(e loop.EndTurn) {
+	h.endContext()
+	h.stream = nil
+	for _, reply := range h.claimed {
+		reply <- Outcome{Turn: e.Turn, Ending: e.Ending, Usage: e.Usage, Answer: e.Answer}
+	}
+	h.claimed = nil
+}
+
+func (h *host) maintain(c actor.Context, msg Maintain) {
+	h.task = msg
+	if err := h.feed(c, loop.Maintain{}); err != nil {
+		msg.Reply <- err
+	}
+	h.task = Maintain{}
+}
+
+func (h *host) runMaintenance(c actor.Context, e loop.RunMaintenance) {
+	ctx, task := h.turnContext(), h.task
+	root, self := c.ActorSystem().Root, h.self
+	go func() {
+		done := maintained{pos: e.Pos, reply: task.Reply}
+		defer func() { root.Send(self, done) }()
+		defer hook.Catch("maintenance task", &done.err)
+		done.err = task.Task(ctx)
+	}()
+}
+
+func (h *host) inspect() State {
+	history := h.m.History()
+	return State{
+		Status: h.m.Status(), LastTurn: h.m.LastTurn(), Next: h.m.Next(), Inbox: h.m.Inbox(),
+		Surface: history.Surface(), Messages: history.Messages(),
+	}
+}
+
+// dispose ends an agent that is quiet.
+func (h *host) dispose(c actor.Context) {
+	h.notify(hook.Disposed{})
+	replies := h.disposal
+	h.disposal = nil
+	closed := make(chan error, 1)
+	c.Send(h.cfg.Session, session.Close{Reply: closed})
+	gone := h.handle.sessionGone
+	go func() {
+		var err error
+		select {
+		case err = <-closed:
+		case <-gone:
+			select {
+			case err = <-closed:
+			default:
+				err = errors.New("agent: the session stopped before it was closed")
+			}
+		}
+		for _, reply := range replies {
+			reply <- err
+		}
+	}()
+	c.Stop(h.self)
+}
+
+// rescue stops an agent that panicked. Whoever waits sees it go.
+func (h *host) rescue(c actor.Context) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	err, ok := v.(error)
+	if !ok {
+		err = fmt.Errorf("%v", v)
+	}
+	err = fmt.Errorf("agent %s failed: %w", h.cfg.Initiator.Agent, err)
+	h.cfg.Logger.Error("agent failed", zap.String("agent", string(h.cfg.Initiator.Agent)),
+		zap.String("state", h.m.State()), zap.Stringer("pos", h.m.Pos()),
+		zap.Error(err), zap.ByteString("stack", debug.Stack()))
+	h.unsent, h.known, h.front = nil, nil, nil
+	h.handle.failure.Store(&err)
+	c.Stop(c.Self())
+	if h.cfg.Crashed != nil {
+		h.cfg.Crashed(err)
+	}
+}
+
+// stopped releases what an agent that ended in the middle still holds.
+func (h *host) stopped() {
+	if h.cancel != nil {
+		h.cancel(context.Canceled)
+	}
+	for _, reply := range h.disposal {
+		reply <- ErrGone
+	}
+	close(h.handle.gone)
+}
+
+func without[T comparable](list []T, gone T) []T {
+	for i, x := range list {
+		if x == gone {
+			return append(list[:i:i], list[i+1:]...)
+		}
+	}
+	return list
+}

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"sync"
+
+	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/hook"
+	"github.com/dsh-actor/dsh-actor/internal/loop"
+)
+
+// notify publishes a notice: to the observer at once, to subscribers that have
+// room, and to the hooks on the notifier's goroutine.
+func (h *host) notify(n hook.Notice) {
+	h.follow(n)
+	if h.cfg.Observer != nil {
+		h.cfg.Observer.Noticed(n, h.act)
+	}
+	for _, ch := range h.subs {
+		select {
+		case ch <- n:
+		default:
+		}
+	}
+	if run := h.cfg.Hooks.Notified; run != nil {
+		h.notices.push(func() { run(h.handle, n) })
+	}
+}
+
+// watch remembers who wants to know what becomes of a message.
+func (h *host) watch(id dsh.MessageID, reply chan<- Outcome) {
+	if h.watched == nil {
+		h.watched = map[dsh.MessageID]chan<- Outcome{}
+	}
+	if _, taken := h.watched[id]; !taken {
+		h.watched[id] = reply
+	}
+}
+
+// unwatch forgets the watch of a message that was refused.
+func (h *host) unwatch(command loop.Input, reply chan<- Outcome) {
+	if d, ok := command.(loop.Deliver); ok && h.watched[d.Message.ID] == reply {
+		delete(h.watched, d.Message.ID)
+	}
+}
+
+// follow moves watched messages along with the inbox's notices.
+func (h *host) follow(n hook.Notice) {
+	if len(h.watched) == 0 {
+		return
+	}
+	switch n := n.(type) {
+	case hook.Claimed:
+		if reply, ok := h.watched[n.Message.ID]; ok {
+			delete(h.watched, n.Message.ID)
+			h.claimed = append(h.claimed, reply)
+		}
+	case hook.Discarded:
+		if reply, ok := h.watched[n.Message.ID]; ok {
+			delete(h.watched, n.Message.ID)
+			reply <- Outcome{Discarded: true}
+		}
+	case hook.Created, hook.SessionStarted, hook.Inserted, hook.StatusChanged, hook.Erred, hook.Disposed:
+	}
+	if len(h.watched) == 0 {
+		h.watched = nil
+	}
+}
+
+// A notifier runs functions in order on a goroutine that exists while there
+// are any. The zero value is ready.
+type notifier struct {
+	mu      sync.Mutex
+	queue   []func()
+	running bool
+}
+
+func (q *notifier) push(run func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.queue = append(q.queue, run)
+	if !q.running {
+		q.running = true
+		go q.drain()
+	}
+}
+
+func (q *notifier) drain() {
+	for {
+		q.mu.Lock()
+		if len(q.queue) == 0 {
+			q.queue, q.running = nil, false
+			q.mu.Unlock()
+			return
+		}
+		run := q.queue[0]
+		q.queue = q.queue[1:]
+		q.mu.Unlock()
+		run()
+	}
+}

@@ -1,0 +1,32 @@
+package llm
+
+import (
+	"context"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/hook"
+)
+
+// Messages the stream accepts.
+type (
+	// Open is the first message: ask Serve for the request and answer
+	// ReplyTo. Context is the turn's; it is not kept beyond the stream.
+	Open struct {
+		Context context.Context //nolint:containedctx // it is the stream's life.
+		Serve   hook.StreamFunc
+		Request *dsh.Request
+		ReplyTo *actor.PID
+	}
+
+	// Abort cancels the request. The feed still ends as any other does.
+	Abort struct{ Pos dsh.Pos }
+)
+
+// Fed is the message that the stream sends, any number of times: Feed has
+// something to take. The last one finds the feed ended.
+type Fed struct {
+	Pos  dsh.Pos
+	Feed *Feed
+}

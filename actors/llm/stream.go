@@ -1,0 +1,80 @@
+package llm
+
+import (
+	"context"
+	"errors"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/dsh-actor/dsh-actor/hook"
+)
+
+// errAborted is the cause of a request's context after an [Abort].
+var errAborted = errors.New("llm: request aborted")
+
+// stream is the actor of one model request.
+type stream struct {
+	cancel context.CancelCauseFunc
+	open   Open
+	feed   *Feed
+}
+
+// finished is what the reader tells its actor at its end.
+type finished struct{}
+
+var props = actor.PropsFromProducer(func() actor.Actor { return &stream{} })
+
+// Props returns how to spawn a stream; its first message is [Open].
+func Props() *actor.Props { return props }
+
+// Receive handles one message. It never waits.
+func (s *stream) Receive(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case Open:
+		ctx, cancel := context.WithCancelCause(msg.Context)
+		s.cancel, s.open, s.feed = cancel, msg, &Feed{}
+		go s.read(ctx, c.ActorSystem().Root, c.Self())
+	case Abort:
+		if s.cancel != nil {
+			s.cancel(errAborted)
+		}
+	case finished:
+		c.Stop(c.Self())
+	case *actor.Stopping:
+		if s.cancel != nil {
+			s.cancel(errAborted)
+		}
+	}
+}
+
+// read iterates the provider. It is the only goroutine of the stream and ends
+// with the feed.
+func (s *stream) read(ctx context.Context, root *actor.RootContext, self *actor.PID) {
+	err := s.serve(ctx, root)
+	if s.feed.end(err) {
+		s.tell(root)
+	}
+	s.cancel(nil)
+	root.Send(self, finished{})
+}
+
+func (s *stream) serve(ctx context.Context, root *actor.RootContext) (err error) {
+	defer hook.Catch("model stream", &err)
+	for chunk, err := range s.open.Serve(ctx, s.open.Request) {
+		if err != nil {
+			return err
+		}
+		tell, err := s.feed.put(ctx, chunk)
+		if err != nil {
+			return err
+		}
+		if tell {
+			s.tell(root)
+		}
+	}
+	return nil
+}
+
+func (s *stream) tell(root *actor.RootContext) {
+	root.Send(s.open.ReplyTo, Fed{Pos: s.open.Request.Pos, Feed: s.feed})
+}

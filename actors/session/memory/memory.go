@@ -1,0 +1,169 @@
+// Package memory is a session store that keeps logs in memory: the default
+// when embedding, for tests and for runs that need no durability.
+package memory
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sort"
+	"sync"
+
+	"github.com/dsh-actor/dsh-actor/actors/session"
+	"github.com/dsh-actor/dsh-actor/dsh"
+)
+
+// Store keeps logs until the process ends or [Store.Delete] is called. The
+// zero value is an empty store.
+type Store struct {
+	mu    sync.Mutex
+	logs  map[dsh.SessionID]*record
+	order []dsh.SessionID
+}
+
+var _ session.Store = (*Store)(nil)
+
+// New returns an empty store.
+func New() *Store { return &Store{} }
+
+// record is one log; handle is the view of one owner.
+type record struct {
+	header dsh.SessionHeader
+
+	mu      sync.RWMutex
+	batches [][]dsh.Event
+	next    dsh.Seq
+	owner   *handle
+}
+
+type handle struct{ rec *record }
+
+// Volatile returns true.
+func (*Store) Volatile() bool { return true }
+
+// Create makes an empty log.
+func (s *Store) Create(_ context.Context, h dsh.SessionHeader) (session.Log, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.logs[h.ID]; ok {
+		return nil, fmt.Errorf("memory: create %s: %w", h.ID, session.ErrExists)
+	}
+	if s.logs == nil {
+		s.logs = map[dsh.SessionID]*record{}
+	}
+	rec := &record{header: h}
+	rec.owner = &handle{rec: rec}
+	s.logs[h.ID] = rec
+	s.order = append(s.order, h.ID)
+	return rec.owner, nil
+}
+
+// Open opens a log to be continued.
+func (s *Store) Open(_ context.Context, id dsh.SessionID) (session.Log, error) {
+	s.mu.Lock()
+	rec, ok := s.logs[id]
+	s.mu.Unlock()
+	if !ok {
+		return nil, fmt.Errorf("memory: open %s: %w", id, session.ErrNotFound)
+	}
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	if rec.owner != nil {
+		return nil, fmt.Errorf("memory: open %s: %w", id, session.ErrInUse)
+	}
+	rec.owner = &handle{rec: rec}
+	return rec.owner, nil
+}
+
+// List yields the headers in order of creation.
+func (s *Store) List(context.Context) iter.Seq2[dsh.SessionHeader, error] {
+	return func(yield func(dsh.SessionHeader, error) bool) {
+		s.mu.Lock()
+		ids := slices.Clone(s.order)
+		s.mu.Unlock()
+		for _, id := range ids {
+			s.mu.Lock()
+			rec, ok := s.logs[id]
+			s.mu.Unlock()
+			if ok && !yield(rec.header, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Delete forgets a log. Its owner, if any, can go on reading but not writing.
+func (s *Store) Delete(id dsh.SessionID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rec, ok := s.logs[id]
+	if !ok {
+		return fmt.Errorf("memory: delete %s: %w", id, session.ErrNotFound)
+	}
+	delete(s.logs, id)
+	s.order = slices.DeleteFunc(s.order, func(o dsh.SessionID) bool { return o == id })
+	rec.mu.Lock()
+	rec.owner = nil
+	rec.mu.Unlock()
+	return nil
+}
+
+func (h *handle) Header() dsh.SessionHeader { return h.rec.header }
+
+func (h *handle) Append(_ context.Context, events []dsh.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	r := h.rec
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.owner != h {
+		return fmt.Errorf("memory: append to %s: %w", r.header.ID, session.ErrClosed)
+	}
+	if events[0].Seq != r.next {
+		return fmt.Errorf("memory: append %d to %s, which has %d: %w", events[0].Seq, r.header.ID, r.next, session.ErrConflict)
+	}
+	r.batches = append(r.batches, events)
+	r.next = events[len(events)-1].Last() + 1
+	return nil
+}
+
+func (h *handle) Sync(context.Context) error { return nil }
+
+func (h *handle) Read(_ context.Context, from dsh.Seq, limit int) ([]dsh.Event, error) {
+	r := h.rec
+	r.mu.RLock()
+	batches, next := r.batches, r.next
+	r.mu.RUnlock()
+	if from >= next {
+		return nil, nil
+	}
+	b := sort.Search(len(batches), func(i int) bool {
+		last := batches[i]
+		return last[len(last)-1].Last() >= from
+	})
+	batch := batches[b]
+	at := sort.Search(len(batch), func(i int) bool { return batch[i].Last() >= from })
+	if limit > 0 && int(batch[len(batch)-1].Last()-from) >= limit {
+		return batch[at:], nil
+	}
+	var out []dsh.Event
+	for _, more := range batches[b:] {
+		if limit > 0 && len(out) > 0 && int(out[len(out)-1].Last()-from) >= limit {
+			break
+		}
+		out = append(out, more[at:]...)
+		at = 0
+	}
+	return out, nil
+}
+
+func (h *handle) Close() error {
+	h.rec.mu.Lock()
+	defer h.rec.mu.Unlock()
+	if h.rec.owner == h {
+		h.rec.owner = nil
+	}
+	return nil
+}

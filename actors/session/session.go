@@ -1,0 +1,212 @@
+package session
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/zap"
+
+	"github.com/dsh-actor/dsh-actor/dsh"
+)
+
+// Config is what a session needs. Log is required.
+type Config struct {
+	Log Log
+	// Volatile says that the store is: events are handed to it at once.
+	Volatile bool
+	// Loaded is what the log holds already, to derive the history from. The
+	// session does not keep it.
+	Loaded []dsh.Event
+	// Owner gives the agent to tell of a failure; nil tells nobody.
+	Owner func() *actor.PID
+	// Gone is closed when the session stopped, whatever the reason; nil is
+	// allowed.
+	Gone chan<- struct{}
+	// Logger defaults to none.
+	Logger *zap.Logger
+}
+
+// session is the actor.
+//
+// Invariants: history is the fold of every event appended; tail is the events
+// from stored on; stored <= next.
+type session struct {
+	cfg     Config
+	history dsh.History
+	next    dsh.Seq
+	readers []reader
+	writer  writer
+}
+
+type reader struct {
+	from  dsh.Seq
+	reply chan<- Available
+}
+
+// Props returns how to spawn a session.
+func Props(cfg Config) *actor.Props {
+	if cfg.Logger == nil {
+		cfg.Logger = zap.NewNop()
+	}
+	return actor.PropsFromProducer(func() actor.Actor { return &session{cfg: cfg} },
+		actor.WithSupervisor(stopOnFailure))
+}
+
+// stopOnFailure stops a child that panicked past its own recovery: nothing
+// restarts with an empty state.
+var stopOnFailure = actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
+
+// Receive handles one message. It never waits.
+func (s *session) Receive(c actor.Context) {
+	defer s.rescue(c)
+	switch msg := c.Message().(type) {
+	case *actor.Started:
+		s.load()
+	case Append:
+		s.append(c, msg.Events)
+	case Flush:
+		s.barrier(c, question{pos: msg.Pos, through: msg.Through, replyTo: msg.ReplyTo})
+	case Derive:
+		s.barrier(c, question{
+			pos: msg.Pos, through: msg.Through, replyTo: msg.ReplyTo,
+			derive: true, messages: s.history.Messages(),
+		})
+	case Read:
+		s.read(msg)
+	case Unread:
+		s.unread(msg.Reply)
+	case Close:
+		s.writer.closing = append(s.writer.closing, msg.Reply)
+		s.write(c)
+	case wrote:
+		s.wrote(c, msg)
+	case due:
+		s.writer.timer = nil
+		s.writer.isDue = true
+		s.write(c)
+	case *actor.Stopped:
+		s.end()
+	}
+}
+
+func (s *session) load() {
+	for i := range s.cfg.Loaded {
+		s.fold(&s.cfg.Loaded[i])
+	}
+	s.cfg.Loaded = nil
+	s.writer.stored = s.next
+}
+
+// fold takes one event into the history. The loop has checked it; what does
+// not fit is a bug.
+func (s *session) fold(ev *dsh.Event) {
+	if ev.Seq != s.next {
+		panic(fmt.Sprintf("session: event %d appended behind %d", ev.Seq, s.next-1))
+	}
+	if err := s.history.Apply(ev); err != nil {
+		panic(fmt.Sprintf("session: append %d: %v", ev.Seq, err))
+	}
+	s.next += ev.Span()
+}
+
+func (s *session) append(c actor.Context, events []dsh.Event) {
+	for i := range events {
+		s.fold(&events[i])
+	}
+	if s.cfg.Volatile {
+		if err := s.cfg.Log.Append(noContext, events); err != nil {
+			panic(fmt.Sprintf("session: append %d: %v", events[0].Seq, err))
+		}
+		s.writer.stored = s.next
+	} else {
+		s.queue(c, events)
+	}
+	s.wake()
+}
+
+// read answers at once if there is anything or the reader will not wait, else
+// when there is.
+func (s *session) read(r Read) {
+	if a, ok := s.available(r.From); ok || !r.Wait {
+		r.Reply <- a
+		return
+	}
+	s.readers = append(s.readers, reader{from: r.From, reply: r.Reply})
+}
+
+func (s *session) available(from dsh.Seq) (Available, bool) {
+	switch {
+	case from < s.writer.stored:
+		return Available{Stored: true, Through: s.writer.stored - 1}, true
+	case from < s.next:
+		return Available{Through: s.next - 1, Events: s.writer.from(from)}, true
+	}
+	return Available{}, false
+}
+
+// wake answers the readers that waited for what there is now.
+func (s *session) wake() {
+	if len(s.readers) == 0 {
+		return
+	}
+	waiting := s.readers[:0]
+	for _, r := range s.readers {
+		if a, ok := s.available(r.from); ok {
+			r.reply <- a
+			continue
+		}
+		waiting = append(waiting, r)
+	}
+	clear(s.readers[len(waiting):])
+	if len(waiting) == 0 {
+		waiting = nil // an idle session keeps no grown buffer
+	}
+	s.readers = waiting
+}
+
+func (s *session) unread(reply chan<- Available) {
+	for i, r := range s.readers {
+		if r.reply == reply {
+			s.readers = append(s.readers[:i:i], s.readers[i+1:]...)
+			return
+		}
+	}
+}
+
+// rescue stops a session that panicked: its agent is told and reopens it from
+// the log.
+func (s *session) rescue(c actor.Context) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	err := fmt.Errorf("session: %v", v)
+	s.cfg.Logger.Error("session failed", zap.String("session", string(s.cfg.Log.Header().ID)),
+		zap.Error(err), zap.ByteString("stack", debug.Stack()))
+	s.writer.fail(c, err)
+	if s.cfg.Owner != nil {
+		if owner := s.cfg.Owner(); owner != nil {
+			c.Send(owner, Failed{Err: err})
+		}
+	}
+	c.Stop(c.Self())
+}
+
+// end tells everyone who waits that nothing comes any more.
+func (s *session) end() {
+	for _, r := range s.readers {
+		r.reply <- Available{Closed: true}
+	}
+	s.readers = nil
+	s.writer.stop()
+	log, closed, gone := s.cfg.Log, s.writer.closed, s.cfg.Gone
+	go func() {
+		if !closed {
+			_ = log.Close() // the session failed; whoever opens it next sees why
+		}
+		if gone != nil {
+			close(gone)
+		}
+	}()
+}

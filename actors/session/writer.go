@@ -1,0 +1,209 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/dsh-actor/dsh-actor/dsh"
+)
+
+// Write-behind is bounded in time and size: what nobody asks to be durable is
+// written after WriteDelay or when WriteBatch events have gathered.
+const (
+	WriteDelay = 200 * time.Millisecond
+	WriteBatch = 512
+)
+
+// noContext is for calls that must not be cut short: a half-made append helps
+// nobody.
+var noContext = context.Background()
+
+// writer is the part of a session that has to do with a store that takes
+// time. One goroutine writes at a time, and only while there is something to
+// write.
+type writer struct {
+	stored  dsh.Seq     // the store has everything before
+	tail    []dsh.Event // what it does not have yet, packed
+	asked   []question
+	closing []chan<- error
+	busy    bool
+	closed  bool
+	isDue   bool
+	synced  dsh.Seq // durable before
+	timer   *time.Timer
+}
+
+// question is an unanswered Flush or Derive.
+type question struct {
+	pos     dsh.Pos
+	through dsh.Seq
+	replyTo *actor.PID
+	derive  bool
+	// messages is what the history was when Derive came: mailbox order is
+	// log order, so that is the history through its event.
+	messages []*dsh.Message
+}
+
+// Messages of the session to itself.
+type (
+	wrote struct {
+		next   dsh.Seq
+		n      int
+		synced bool
+		err    error
+	}
+	due struct{}
+)
+
+// barrier answers q once the log is durable through its event.
+func (s *session) barrier(c actor.Context, q question) {
+	if s.cfg.Volatile || q.through < s.writer.synced {
+		s.answer(c, q, nil)
+		return
+	}
+	s.writer.asked = append(s.writer.asked, q)
+	s.write(c)
+}
+
+func (s *session) answer(c actor.Context, q question, err error) {
+	switch {
+	case !q.derive:
+		c.Send(q.replyTo, Flushed{Pos: q.pos, Err: err})
+	case err != nil:
+		c.Send(q.replyTo, Derived{Pos: q.pos, Err: err})
+	default:
+		c.Send(q.replyTo, Derived{Pos: q.pos, Messages: q.messages})
+	}
+}
+
+// queue keeps events until they are written.
+func (s *session) queue(c actor.Context, events []dsh.Event) {
+	w := &s.writer
+	w.tail = append(w.tail, events...)
+	if len(w.tail) >= WriteBatch {
+		w.isDue = true
+		s.write(c)
+		return
+	}
+	if w.timer == nil && !w.busy {
+		root, self := c.ActorSystem().Root, c.Self()
+		w.timer = time.AfterFunc(WriteDelay, func() { root.Send(self, due{}) })
+	}
+}
+
+// write starts the goroutine that writes, if there is a reason to and none is
+// writing. With nothing left to write it answers who waits for that.
+func (s *session) write(c actor.Context) {
+	w := &s.writer
+	if w.busy {
+		return
+	}
+	sync := len(w.asked) > 0 || len(w.closing) > 0
+	if !sync && !(w.isDue && len(w.tail) > 0) {
+		return
+	}
+	if s.cfg.Volatile || len(w.tail) == 0 && w.synced >= s.next {
+		s.settle(c, nil)
+		return
+	}
+	w.busy, w.isDue = true, false
+	batch, next := w.tail[:len(w.tail):len(w.tail)], s.next
+	log, root, self := s.cfg.Log, c.ActorSystem().Root, c.Self()
+	go func() {
+		done := wrote{next: next, n: len(batch), synced: sync}
+		defer func() {
+			if v := recover(); v != nil {
+				done.err = fmt.Errorf("session: store panicked: %v", v)
+			}
+			root.Send(self, done)
+		}()
+		if done.err = log.Append(noContext, batch); done.err != nil {
+			done.n = 0
+			return
+		}
+		if sync {
+			done.err = log.Sync(noContext)
+		}
+	}()
+}
+
+// wrote takes note of what the goroutine did and goes on with what came since.
+func (s *session) wrote(c actor.Context, done wrote) {
+	w := &s.writer
+	w.busy = false
+	if done.n > 0 {
+		w.tail = append([]dsh.Event(nil), w.tail[done.n:]...)
+		w.stored = done.next
+	}
+	if done.err != nil {
+		s.settle(c, fmt.Errorf("session: write: %w", done.err))
+		return
+	}
+	if done.synced {
+		w.synced = done.next
+	}
+	s.settle(c, nil)
+	s.write(c)
+}
+
+// settle answers the questions that are decided: all of them after an error,
+// else those about what is durable by now.
+func (s *session) settle(c actor.Context, err error) {
+	w := &s.writer
+	open := w.asked[:0]
+	for _, q := range w.asked {
+		if err == nil && !s.cfg.Volatile && q.through >= w.synced {
+			open = append(open, q)
+			continue
+		}
+		s.answer(c, q, err)
+	}
+	w.asked = open
+	if len(w.closing) == 0 || err == nil && !s.cfg.Volatile && (w.synced < s.next || len(w.tail) > 0) {
+		return
+	}
+	w.closed = true
+	if cerr := s.cfg.Log.Close(); err == nil {
+		err = cerr
+	}
+	for _, reply := range w.closing {
+		reply <- err
+	}
+	w.closing = nil
+	c.Stop(c.Self())
+}
+
+// from returns the unstored events that cover seq and what follows.
+func (w *writer) from(seq dsh.Seq) []dsh.Event {
+	for i := range w.tail {
+		if w.tail[i].Last() >= seq {
+			return w.tail[i:len(w.tail):len(w.tail)]
+		}
+	}
+	return nil
+}
+
+// fail answers everyone who waits for the store.
+func (w *writer) fail(c actor.Context, err error) {
+	for _, q := range w.asked {
+		if q.derive {
+			c.Send(q.replyTo, Derived{Pos: q.pos, Err: err})
+		} else {
+			c.Send(q.replyTo, Flushed{Pos: q.pos, Err: err})
+		}
+	}
+	for _, reply := range w.closing {
+		reply <- err
+	}
+	w.asked, w.closing = nil, nil
+}
+
+func (w *writer) stop() {
+	if w.timer != nil {
+		w.timer.Stop()
+		w.timer = nil
+	}
+}

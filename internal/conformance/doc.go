@@ -1,0 +1,18 @@
+// Package conformance replays scenarios against the runtime and compares what
+// it does with recorded traces of the reference loop.
+//
+// A folder holds scenarios/*.json and, under the same names, traces/*.json;
+// testdata/README.md describes both formats. [Load] reads a folder strictly:
+// an unknown field is an error. A driver plays the scenario and fills a
+// [Recording], [Recording.Trace] turns it into the trace format, and [Compare]
+// lists the differences. Where the runtime deviates from the reference on
+// purpose, [Deviations] says so with a reason; nothing else is forgiven.
+//
+//	go test -v ./internal/conformance -args -dir=DIR
+//
+// runs any folder of the format, prints a line per failing scenario and ends
+// with the counts.
+//
+// The package leaves to others what a scenario does not show: durability,
+// concurrency between agents, performance.
+package conformance

@@ -1,0 +1,363 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dsh-actor/dsh-actor/actors/agent"
+	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/hook"
+	"github.com/dsh-actor/dsh-actor/internal/loop"
+	"github.com/dsh-actor/dsh-actor/tool"
+)
+
+// An Agent is one agent of a runtime.
+//
+// Messages without an ID get one. An agent that failed (a bug in this module:
+// user code cannot make it) tells its callers so once and is reopened from its
+// log by the next call.
+type Agent struct {
+	rt      *Runtime
+	spec    Spec
+	gear    gear
+	id      dsh.AgentID
+	session dsh.SessionID
+
+	life     atomic.Pointer[life]
+	mu       sync.Mutex // guards reopening and disposing
+	disposed bool
+}
+
+// ID returns the agent's ID.
+func (a *Agent) ID() dsh.AgentID { return a.id }
+
+// Session returns the ID of the agent's session.
+func (a *Agent) Session() dsh.SessionID { return a.session }
+
+// Tools returns the registry of the agent's own tools. Changes take effect
+// with its next step.
+func (a *Agent) Tools() *tool.Registry { return a.gear.tools }
+
+// An Outcome is what became of a prompt.
+type Outcome struct {
+	Turn   int
+	Ending dsh.Ending
+	// Usage sums the turn's answers.
+	Usage dsh.Usage
+	// Answer is the turn's last assistant message with content, or nil.
+	Answer *dsh.Message
+	// Discarded says that the prompt was withdrawn before any turn took it.
+	Discarded bool
+}
+
+// OK reports whether the turn completed.
+func (o Outcome) OK() bool { return o.Ending.Kind == dsh.EndCompleted }
+
+// Text returns the text of the answer.
+func (o Outcome) Text() string {
+	if o.Answer == nil {
+		return ""
+	}
+	return dsh.TextOf(o.Answer.Content)
+}
+
+// Err returns nil for a completed turn, the failure of one that ended in an
+// error, and otherwise an error that names the ending.
+func (o Outcome) Err() error {
+	switch {
+	case o.OK():
+		return nil
+	case o.Discarded:
+		return errors.New("the prompt was withdrawn")
+	case o.Ending.Failure != nil:
+		return o.Ending.Failure
+	case o.Ending.Kind == dsh.EndAborted:
+		return fmt.Errorf("the turn ended %s by %s", o.Ending.Kind, o.Ending.Cause.Kind)
+	}
+	return fmt.Errorf("the turn ended: %s", o.Ending.Kind)
+}
+
+// Run sends a prompt and waits for the end of its turn. When ctx ends first,
+// the turn is cancelled (or the prompt withdrawn if none has taken it yet) and
+// Run returns ctx's error at once; [Agent.WaitIdle] waits for the rest. The
+// error is about the agent; how the turn ended is in the outcome.
+func (a *Agent) Run(ctx context.Context, prompt string) (Outcome, error) {
+	return a.RunMessage(ctx, dsh.UserText(prompt))
+}
+
+// RunMessage is [Agent.Run] for a message.
+func (a *Agent) RunMessage(ctx context.Context, m *dsh.Message) (Outcome, error) {
+	outcome := make(chan agent.Outcome, 1)
+	deliver := agent.Followup(m)
+	l, err := a.do(ctx, outcome, deliver)
+	if err != nil {
+		return Outcome{}, err
+	}
+	select {
+	case o := <-outcome:
+		return Outcome(o), nil
+	case <-l.handle.Gone():
+		select {
+		case o := <-outcome:
+			return Outcome(o), nil
+		default:
+			return Outcome{}, a.gone(l)
+		}
+	case <-ctx.Done():
+		a.withdraw(deliver.Message.ID, outcome)
+		return Outcome{}, ctx.Err()
+	}
+}
+
+// withdraw takes back a prompt whose sender left: it is removed if it is still
+// pending, otherwise the turn that took it is cancelled.
+func (a *Agent) withdraw(id dsh.MessageID, outcome <-chan agent.Outcome) {
+	if _, err := a.do(context.Background(), nil, loop.Remove{ID: id}); errors.Is(err, ErrNotPending) {
+		select {
+		case <-outcome: // over already
+		default:
+			_ = a.Cancel(context.Background(), dsh.Cause{Kind: dsh.CauseUser}, KeepInbox)
+		}
+	}
+}
+
+// Followup queues a message for a turn of its own and wakes the agent. When it
+// returns nil the message is in the log.
+func (a *Agent) Followup(ctx context.Context, m *dsh.Message) error {
+	return a.Do(ctx, Followup(m))
+}
+
+// Steer queues a message for the nearest step and wakes the agent.
+func (a *Agent) Steer(ctx context.Context, m *dsh.Message) error { return a.Do(ctx, Steer(m)) }
+
+// Inject queues a message for the nearest step; it waits for something else
+// that wakes the agent.
+func (a *Agent) Inject(ctx context.Context, m *dsh.Message) error { return a.Do(ctx, Inject(m)) }
+
+// KeepInbox makes a cancel leave pending input alone.
+const KeepInbox = true
+
+// Cancel aborts what runs and, unless told to keep it, withdraws what is
+// pending. It returns when the agent has taken note; the turn ends when all
+// that runs has come to its end (see [Agent.WaitIdle]). An idle agent has
+// nothing to abort, and nothing is kept for later.
+func (a *Agent) Cancel(ctx context.Context, cause dsh.Cause, keepInbox bool) error {
+	return a.Do(ctx, Cancel(cause, keepInbox))
+}
+
+// A Command is something that an agent is told, for [Agent.Do].
+type Command struct{ input loop.Input }
+
+// Followup is the command of [Agent.Followup].
+func Followup(m *dsh.Message) Command { return Command{agent.Followup(m)} }
+
+// Steer is the command of [Agent.Steer].
+func Steer(m *dsh.Message) Command { return Command{agent.Steer(m)} }
+
+// Inject is the command of [Agent.Inject].
+func Inject(m *dsh.Message) Command { return Command{agent.Inject(m)} }
+
+// Send is the command that queues a message for target, waking the agent or
+// not.
+func Send(m *dsh.Message, target dsh.Target, wake bool) Command {
+	return Command{loop.Deliver{Message: agent.Named(m), Target: target, Wake: wake}}
+}
+
+// Prepend is the command that queues a message ahead of others for target. It
+// does not wake the agent.
+func Prepend(m *dsh.Message, target dsh.Target) Command {
+	return Command{loop.Deliver{Message: agent.Named(m), Target: target, Front: true}}
+}
+
+// Replace is the command that puts m where the message with id is pending.
+func Replace(id dsh.MessageID, m *dsh.Message) Command {
+	return Command{loop.Replace{ID: id, Message: agent.Named(m)}}
+}
+
+// Remove is the command that withdraws a pending message.
+func Remove(id dsh.MessageID) Command { return Command{loop.Remove{ID: id}} }
+
+// Clear is the command that withdraws all pending messages.
+func Clear() Command { return Command{loop.Clear{}} }
+
+// Cancel is the command of [Agent.Cancel].
+func Cancel(cause dsh.Cause, keepInbox bool) Command {
+	return Command{loop.Cancel{Cause: cause, KeepInbox: keepInbox}}
+}
+
+// Append is the command that logs a fact; see [Agent.Append].
+func Append(fact dsh.Fact, op dsh.SurfaceOp, sources dsh.Sources) Command {
+	return Command{loop.Append{Fact: fact, Surface: op, Sources: sources}}
+}
+
+// Do applies commands one after the other with nothing in between: no hook, no
+// model and no tool gets to act before the last, and no other sender. Cancel
+// and Followup together are "stop that and do this instead". A refused command
+// does not keep the others from being applied; the errors are joined.
+func (a *Agent) Do(ctx context.Context, commands ...Command) error {
+	inputs := make([]loop.Input, len(commands))
+	for i, c := range commands {
+		inputs[i] = c.input
+	}
+	_, err := a.do(ctx, nil, inputs...)
+	return err
+}
+
+// Append logs a fact that the program has to record and returns its number. A
+// fact on the surface needs op.
+func (a *Agent) Append(ctx context.Context, fact dsh.Fact, op dsh.SurfaceOp, sources dsh.Sources) (dsh.Seq, error) {
+	l, err := a.alive(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return l.handle.Append(ctx, fact, op, sources)
+}
+
+// do applies inputs and returns the life that took them.
+func (a *Agent) do(ctx context.Context, outcome chan<- agent.Outcome, inputs ...loop.Input) (*life, error) {
+	l, err := a.alive(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reply := make(chan agent.Done, 1)
+	l.handle.Send(agent.Do{Commands: inputs, Reply: reply, Outcome: outcome})
+	done, err := await(ctx, a, l, reply)
+	if err != nil {
+		return l, err
+	}
+	return l, errors.Join(done.Errs...)
+}
+
+// Maintain runs task while the agent is idle; input that wakes waits for its
+// end. The task's context names the agent and is cancelled with it. The error
+// is the task's, or [ErrBusy].
+func (a *Agent) Maintain(ctx context.Context, task func(ctx context.Context) error) error {
+	l, err := a.alive(ctx)
+	if err != nil {
+		return err
+	}
+	reply := make(chan error, 1)
+	l.handle.Send(agent.Maintain{Task: task, Reply: reply})
+	result, err := await(ctx, a, l, reply)
+	if err != nil {
+		return err
+	}
+	return result
+}
+
+// WaitIdle returns when neither a turn nor maintenance is open. It follows
+// work that was started in between.
+func (a *Agent) WaitIdle(ctx context.Context) error {
+	l, err := a.alive(ctx)
+	if err != nil {
+		return err
+	}
+	reply := make(chan struct{}, 1)
+	l.handle.Send(agent.WaitIdle{Reply: reply})
+	if _, err = await(ctx, a, l, reply); err != nil && ctx.Err() != nil {
+		l.handle.Send(agent.Unwait{Reply: reply})
+	}
+	return err
+}
+
+// State is a snapshot of an agent.
+type State struct {
+	Status   hook.Status
+	LastTurn int
+	// Next is the number of the next event.
+	Next  dsh.Seq
+	Inbox dsh.Inbox
+	// Surface is the events that the model sees; Messages is what it sees of
+	// them.
+	Surface  []dsh.Seq
+	Messages []*dsh.Message
+}
+
+// State returns a snapshot of the agent.
+func (a *Agent) State(ctx context.Context) (State, error) {
+	l, err := a.alive(ctx)
+	if err != nil {
+		return State{}, err
+	}
+	reply := make(chan agent.State, 1)
+	l.handle.Send(agent.Inspect{Reply: reply})
+	s, err := await(ctx, a, l, reply)
+	return State(s), err
+}
+
+// Dispose cancels what runs, waits for everything that was started, closes the
+// session and gives the ID up. Pending input is discarded. A second call waits
+// for the first.
+func (a *Agent) Dispose(ctx context.Context) error { return a.dispose(ctx, false) }
+
+func (a *Agent) dispose(ctx context.Context, keepInbox bool) error {
+	a.mu.Lock()
+	a.disposed = true
+	l := a.life.Load()
+	a.mu.Unlock()
+	reply := make(chan error, 1)
+	l.handle.Send(agent.Dispose{KeepInbox: keepInbox, Reply: reply})
+	select {
+	case err := <-reply:
+		a.rt.forget(a)
+		return err
+	case <-l.handle.Gone():
+		// The session closes behind the agent; its error is the reply's.
+		select {
+		case <-l.sessionGone:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		a.rt.forget(a)
+		select {
+		case err := <-reply:
+			return err
+		default:
+			return nil
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// alive returns the agent's life, a new one if the last failed.
+func (a *Agent) alive(ctx context.Context) (*life, error) {
+	l := a.life.Load()
+	if !l.failed() {
+		return l, nil
+	}
+	l, err := a.reopen(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("runtime: reopen agent %s: %w", a.id, err)
+	}
+	return l, nil
+}
+
+// gone returns the error of a call to a life that is over.
+func (a *Agent) gone(l *life) error {
+	if err := l.handle.Failure(); err != nil {
+		return err
+	}
+	return fmt.Errorf("runtime: agent %s: %w", a.id, ErrDisposed)
+}
+
+// await waits for a reply from l.
+func await[T any](ctx context.Context, a *Agent, l *life, reply <-chan T) (T, error) {
+	var zero T
+	select {
+	case v := <-reply:
+		return v, nil
+	case <-ctx.Done():
+		return zero, ctx.Err()
+	case <-l.handle.Gone():
+		select {
+		case v := <-reply:
+			return v, nil
+		default:
+			return zero, a.gone(l)
+		}
+	}
+}

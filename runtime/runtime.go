@@ -1,0 +1,207 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/zap"
+	"go.uber.org/zap/exp/zapslog"
+
+	"github.com/dsh-actor/dsh-actor/actors/agent"
+	"github.com/dsh-actor/dsh-actor/actors/llm"
+	"github.com/dsh-actor/dsh-actor/actors/session"
+	"github.com/dsh-actor/dsh-actor/actors/session/memory"
+	"github.com/dsh-actor/dsh-actor/actors/toolpool"
+	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/hook"
+	"github.com/dsh-actor/dsh-actor/internal/loop"
+	"github.com/dsh-actor/dsh-actor/tool"
+)
+
+// Errors of this package, to be compared with errors.Is.
+var (
+	// ErrClosed: the runtime is closed or closing.
+	ErrClosed = errors.New("runtime is closed")
+	// ErrExists: an agent with this ID is there already.
+	ErrExists = errors.New("agent exists already")
+	// ErrDisposed: the agent was disposed.
+	ErrDisposed = errors.New("agent is disposed")
+	// ErrBusy: maintenance needs an agent that is idle.
+	ErrBusy = loop.ErrBusy
+	// ErrDuplicate: a message with this ID is pending already.
+	ErrDuplicate = loop.ErrDuplicate
+	// ErrNotPending: the message is not pending (any more).
+	ErrNotPending = loop.ErrNotPending
+	// ErrNotFound: the store has no such session.
+	ErrNotFound = session.ErrNotFound
+	// ErrInUse: somebody else has the session open.
+	ErrInUse = session.ErrInUse
+)
+
+// Options of a runtime. The zero value works for agents that need no model.
+type Options struct {
+	// Providers by the name that agents and logs use for them.
+	Providers map[string]llm.Provider
+	// Tools that every agent has.
+	Tools []tool.Tool
+	// Hooks that every agent has: values with interfaces of package hook.
+	Hooks []any
+	// Store keeps the sessions; nil keeps them in memory.
+	Store session.Store
+	// MaxToolBodies bounds the tool bodies that run at once in the process;
+	// 0 means 1,024.
+	MaxToolBodies int
+	// Logger gets the runtime's own messages; nil discards them. Message
+	// contents are logged at debug level only.
+	Logger *zap.Logger
+}
+
+// A Runtime runs agents. Make one with [New] and end it with [Runtime.Close];
+// one per process is enough, whatever the number of agents.
+type Runtime struct {
+	opts   Options
+	system *actor.ActorSystem
+	pool   *actor.PID
+	hooks  *hook.Set
+	tools  *tool.Registry
+
+	mu     sync.RWMutex
+	agents map[dsh.AgentID]*Agent // nil entries are reserved
+	closed bool
+}
+
+// New starts a runtime. It reports every problem of opts at once.
+func New(opts Options) (*Runtime, error) {
+	hooks, hookErr := hook.NewSet(opts.Hooks...)
+	tools := tool.NewRegistry(nil)
+	errs := []error{hookErr, tools.Register(opts.Tools...)}
+	for name, p := range opts.Providers {
+		if p == nil || name == "" {
+			errs = append(errs, fmt.Errorf("provider %q: a name and a provider are needed", name))
+		}
+	}
+	if opts.MaxToolBodies < 0 {
+		errs = append(errs, fmt.Errorf("MaxToolBodies is %d: it must not be negative", opts.MaxToolBodies))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("runtime: %w", err)
+	}
+	if opts.Store == nil {
+		opts.Store = memory.New()
+	}
+	if opts.Logger == nil {
+		opts.Logger = zap.NewNop()
+	}
+	core := opts.Logger.Named("actor").WithOptions(zap.IncreaseLevel(zap.WarnLevel)).Core()
+	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
+		return slog.New(zapslog.NewHandler(core))
+	}))
+	return &Runtime{
+		opts: opts, system: system, hooks: hooks, tools: tools,
+		pool:   system.Root.Spawn(toolpool.Props(toolpool.Config{Limit: opts.MaxToolBodies})),
+		agents: map[dsh.AgentID]*Agent{},
+	}, nil
+}
+
+// Tools returns the registry of the tools that every agent has. Changes take
+// effect with each agent's next step.
+func (rt *Runtime) Tools() *tool.Registry { return rt.tools }
+
+// Agent returns the agent with this ID, if there is one.
+func (rt *Runtime) Agent(id dsh.AgentID) (*Agent, bool) {
+	rt.mu.RLock()
+	defer rt.mu.RUnlock()
+	a := rt.agents[id]
+	return a, a != nil
+}
+
+// Agents returns all agents, in no order.
+func (rt *Runtime) Agents() []*Agent {
+	rt.mu.RLock()
+	defer rt.mu.RUnlock()
+	all := make([]*Agent, 0, len(rt.agents))
+	for _, a := range rt.agents {
+		if a != nil {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// Close cancels every turn, waits for everything that was started, makes the
+// logs durable and stops the actors. Pending input stays in the logs. When ctx
+// ends first, Close returns its error and the rest goes on by itself.
+func (rt *Runtime) Close(ctx context.Context) error {
+	rt.mu.Lock()
+	if rt.closed {
+		rt.mu.Unlock()
+		return nil
+	}
+	rt.closed = true
+	rt.mu.Unlock()
+	agents := rt.Agents()
+	done := make(chan error, len(agents))
+	for _, a := range agents {
+		go func() { done <- a.dispose(ctx, true) }()
+	}
+	var errs []error
+	for range agents {
+		errs = append(errs, <-done)
+	}
+	if ctx.Err() == nil {
+		rt.system.Root.Stop(rt.pool)
+		rt.system.Shutdown()
+	}
+	return errors.Join(errs...)
+}
+
+// reserve takes an ID for an agent that is being made.
+func (rt *Runtime) reserve(id dsh.AgentID) error {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.closed {
+		return ErrClosed
+	}
+	if _, taken := rt.agents[id]; taken {
+		return fmt.Errorf("%w: %s", ErrExists, id)
+	}
+	rt.agents[id] = nil
+	return nil
+}
+
+// settle puts the agent in its reserved place, or gives the place up. It
+// fails if the runtime was closed in between.
+func (rt *Runtime) settle(id dsh.AgentID, a *Agent) error {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if a == nil {
+		delete(rt.agents, id)
+		return nil
+	}
+	if rt.closed {
+		delete(rt.agents, id)
+		return ErrClosed
+	}
+	rt.agents[id] = a
+	return nil
+}
+
+func (rt *Runtime) forget(a *Agent) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.agents[a.id] == a {
+		delete(rt.agents, a.id)
+	}
+}
+
+func (rt *Runtime) provider(name string) (llm.Provider, bool) {
+	p, ok := rt.opts.Providers[name]
+	return p, ok
+}
+
+// observer is how the project's own tests watch an agent from inside.
+type observer = agent.Observer

@@ -1,0 +1,89 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/hook"
+	"github.com/dsh-actor/dsh-actor/tool"
+)
+
+// Spec describes an agent. Provider and Model are needed unless a request hook
+// supplies them.
+type Spec struct {
+	// ID defaults to a generated one. It is free again once the agent is
+	// disposed.
+	ID dsh.AgentID
+	// Session defaults to a generated ID that names the agent. A resumed
+	// agent has the session's.
+	Session dsh.SessionID
+
+	Provider string
+	Model    string
+	// ReasoningEffort, Temperature, MaxTokens and Stop are the request's;
+	// zero values leave them to the adapter.
+	ReasoningEffort string
+	Temperature     *float64
+	MaxTokens       int
+	Stop            []string
+
+	// System is the persona: the system prompt behind the runtime's own first
+	// sentence. {{provider}}, {{model}} and {{cwd}} are filled in.
+	System string
+	// CWD is the working directory, absolute, for the log and the prompt.
+	CWD string
+	// MaxParallelToolCalls bounds the bodies of one answer's tool calls that
+	// run at once; 0 means 10.
+	MaxParallelToolCalls int
+	// Tools and Hooks that this agent has beside the runtime's.
+	Tools []tool.Tool
+	Hooks []any
+
+	// Observer is for the project's own tests.
+	Observer observer
+}
+
+func (s Spec) withDefaults() (Spec, error) {
+	var errs []error
+	if s.ID == "" {
+		s.ID = dsh.AgentID("agent-" + uuid.NewString())
+	}
+	if s.Session == "" {
+		s.Session = dsh.SessionID(string(s.ID) + "-session-" + uuid.NewString())
+	}
+	if s.MaxTokens < 0 {
+		errs = append(errs, fmt.Errorf("MaxTokens is %d: it must not be negative", s.MaxTokens))
+	}
+	if s.MaxParallelToolCalls < 0 {
+		errs = append(errs, fmt.Errorf("MaxParallelToolCalls is %d: it must not be negative", s.MaxParallelToolCalls))
+	}
+	return s, errors.Join(errs...)
+}
+
+// call returns the configuration that the agent's first request starts from.
+func (s Spec) call() dsh.CallConfig {
+	return dsh.CallConfig{
+		Provider: s.Provider, Model: s.Model, ReasoningEffort: s.ReasoningEffort,
+		Temperature: s.Temperature, MaxTokens: s.MaxTokens, Stop: s.Stop,
+	}
+}
+
+// gear is what an agent works with in each of its lives.
+type gear struct {
+	hooks *hook.Set
+	tools *tool.Registry
+}
+
+func (rt *Runtime) gear(s Spec) (gear, error) {
+	g := gear{hooks: rt.hooks, tools: tool.NewRegistry(rt.tools)}
+	err := g.tools.Register(s.Tools...)
+	if len(s.Hooks) > 0 {
+		all := append(append([]any(nil), rt.opts.Hooks...), s.Hooks...)
+		hooks, herr := hook.NewSet(all...)
+		g.hooks, err = hooks, errors.Join(err, herr)
+	}
+	return g, err
+}
