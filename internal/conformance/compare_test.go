@@ -27,14 +27,17 @@ func TestMutationsAreFound(t *testing.T) {
 	}
 	mutations := 0
 	for i, c := range load(t) {
+		if i%8 != 0 {
+			continue
+		}
 		trace := clone(c.Trace).(object)
 		mutate(trace, "", func(path string) {
 			if skip(path) {
 				return
 			}
 			mutations++
-			if mutations%200 != i%200 {
-				return // one of two hundred, others in each trace
+			if mutations%100 != i/8%100 {
+				return // one of a hundred, others in each trace
 			}
 			if found := Compare(trace, c.Trace, false); len(found) == 0 {
 				t.Errorf("%s: a change of %s was not found", c.Name, path)

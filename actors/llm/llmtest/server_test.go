@@ -70,12 +70,11 @@ func TestResponse(t *testing.T) {
 func TestFaults(t *testing.T) {
 	whole := llmtest.Text("a", "b")
 	tests := []struct {
-		name    string
-		resp    llmtest.Response
-		status  int
-		want    string // the end of the body
-		broken  bool
-		headers string
+		name   string
+		resp   llmtest.Response
+		status int
+		want   string // the end of the body
+		broken bool
 	}{
 		{name: "cut", resp: whole.CutAfter(2), status: 200, want: `"content":"a"`, broken: true},
 		{name: "cut inside", resp: whole.CutInside(2), status: 200, want: `data: {"id":"chat`, broken: true},
