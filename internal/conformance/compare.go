@@ -139,14 +139,14 @@ func (c *comparer) object(path string, got, want object) {
 			return
 		}
 	}
-	names := make(map[string]bool)
+	names := slices.Collect(maps.Keys(want))
 	for name := range got {
-		names[name] = true
+		if _, both := want[name]; !both {
+			names = append(names, name)
+		}
 	}
-	for name := range want {
-		names[name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	slices.Sort(names)
+	for _, name := range names {
 		g, gotIt := got[name]
 		w, wantIt := want[name]
 		c.member(path+"."+name, g, gotIt, w, wantIt)

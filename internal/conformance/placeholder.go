@@ -19,6 +19,9 @@ var steady = []string{
 // matches reports whether got is what want describes. Text around
 // placeholders is literal.
 func (c *comparer) matches(got, want string) bool {
+	if !strings.Contains(want, "<") {
+		return got == want // by far the most
+	}
 	places := placeholder.FindAllStringIndex(want, -1)
 	if places == nil {
 		return got == want

@@ -60,17 +60,14 @@ func (s *streaming) interrupt(m *Machine) state {
 
 // end goes on behind a stream that ended by itself.
 func (s *streaming) end(m *Machine, err error) state {
-	finish := s.asm.Finish()
-	var failure *dsh.Failure
-	switch {
-	case err != nil:
-		failure = dsh.AsFailure(err)
-	case finish != nil && (finish.Reason.Kind == dsh.FinishError || finish.Reason.Kind == dsh.FinishAborted):
-		failure = finish.Reason.Failure
-		if failure == nil {
-			failure = &dsh.Failure{Code: dsh.CodeUnknown, Message: "the provider failed without saying why"}
-		}
+	if err != nil {
+		// An adapter's error is logged as the finish that it stands for.
+		s.chunks(m, []dsh.Chunk{dsh.Finish{Reason: dsh.FinishReason{
+			Kind: dsh.FinishError, Failure: dsh.AsFailure(err),
+		}}})
 	}
+	finish := s.asm.Finish()
+	failure := failureOf(finish, err)
 	if failure != nil {
 		m.do(Recover{Pos: m.pos, Provider: s.header.Config.Provider, Failure: failure})
 		return recovering{failure: failure}
@@ -88,6 +85,18 @@ func (s *streaming) end(m *Machine, err error) state {
 	}
 	m.turn.ending = m.concluded()
 	return between{at: answerLogged}
+}
+
+// failureOf returns why a stream failed, or nil. An error behind a finish that
+// says otherwise is still a failure.
+func failureOf(finish *dsh.Finish, err error) *dsh.Failure {
+	switch {
+	case finish == nil || finish.Reason.Kind != dsh.FinishError && finish.Reason.Kind != dsh.FinishAborted:
+		return dsh.AsFailure(err)
+	case finish.Reason.Failure != nil:
+		return finish.Reason.Failure
+	}
+	return &dsh.Failure{Code: dsh.CodeUnknown, Message: "the provider failed without saying why"}
 }
 
 // answer logs the assistant message that the stream made.

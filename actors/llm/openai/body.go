@@ -148,7 +148,7 @@ func (b *eventBody) atEnd(err error) error {
 		return io.EOF
 	case b.events == 0 && len(bytes.TrimSpace(b.stray)) > 0:
 		return &strayError{b.stray}
-	case !b.sse.seen:
+	case !b.sse.seen && errors.Is(err, io.EOF):
 		return errEmptyBody
 	case errors.Is(err, errMidEvent):
 		return errors.Join(ErrTruncated, err)
