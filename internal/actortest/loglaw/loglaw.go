@@ -20,7 +20,8 @@ import (
 //     citing it, both in the model's order, before the step ends. (A call
 //     that a crash kept from starting has no tool/call.)
 //  4. An answer cites exactly the chunks of its own attempt.
-//  5. A log that the loop wrote says "interrupted" only where it was repaired.
+//  5. A turn's end names a cause exactly when it was aborted, and a failure
+//     exactly when it met an error.
 //  6. The inbox splices fit.
 //  7. The surface fits, and what a model would be sent whenever it is asked
 //     is a request that strict providers accept.
