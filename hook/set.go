@@ -2,6 +2,7 @@ package hook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"runtime/debug"
@@ -49,6 +50,10 @@ func Catch(where string, err *error) {
 		*err = &PanicError{Where: where, Value: v, Stack: debug.Stack()}
 	}
 }
+
+// ErrExited is the error of user code that ended its goroutine, as
+// runtime.Goexit and a test's FailNow do, instead of returning.
+var ErrExited = errors.New("user code ended its goroutine")
 
 // NewSet chains plugins in order. A value that has none of the interfaces of
 // this package is an error, since it would do nothing.

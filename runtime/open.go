@@ -183,7 +183,7 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 	l.session = a.rt.system.Root.Spawn(session.Props(session.Config{
 		Log: log, Volatile: a.rt.opts.Store.Volatile(), Loaded: events, Gone: gone, Logger: a.rt.opts.Logger,
 		Owner: func() *actor.PID { return l.handle.PID() },
-	}))
+	}, a.rt.workers.Mailbox()))
 	a.spawn(l, source, machine)
 	return nil
 }
@@ -201,9 +201,10 @@ func (a *Agent) spawn(l *life, source hook.Source, machine *loop.Machine) {
 	l.handle = agent.Spawn(a.rt.system, &agent.Config{
 		Initiator: dsh.Initiator{Agent: a.id, Session: a.session, Root: a.id},
 		Machine:   machine, Source: source, Session: l.session, Pool: a.rt.pool,
+		Streams:   a.rt.streams,
 		Providers: a.rt.provider, Tools: a.gear.tools, Hooks: a.gear.hooks,
 		System: a.spec.System, CWD: a.spec.CWD, Observer: a.spec.Observer, Logger: a.rt.opts.Logger,
-	}, l.sessionGone)
+	}, l.sessionGone, a.rt.workers.Mailbox())
 	a.life.Store(l)
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap/exp/zapslog"
 
 	"github.com/dsh-actor/dsh-actor/actors/agent"
+	"github.com/dsh-actor/dsh-actor/actors/dispatch"
 	"github.com/dsh-actor/dsh-actor/actors/llm"
 	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/actors/session/memory"
@@ -63,11 +64,13 @@ type Options struct {
 // A Runtime runs agents. Make one with [New] and end it with [Runtime.Close];
 // one per process is enough, whatever the number of agents.
 type Runtime struct {
-	opts   Options
-	system *actor.ActorSystem
-	pool   *actor.PID
-	hooks  *hook.Set
-	tools  *tool.Registry
+	opts    Options
+	system  *actor.ActorSystem
+	workers *dispatch.Pool
+	pool    *actor.PID
+	streams *actor.Props
+	hooks   *hook.Set
+	tools   *tool.Registry
 
 	mu     sync.RWMutex
 	agents map[dsh.AgentID]*Agent // nil entries are reserved
@@ -97,13 +100,13 @@ func New(opts Options) (*Runtime, error) {
 		opts.Logger = zap.NewNop()
 	}
 	core := opts.Logger.Named("actor").WithOptions(zap.IncreaseLevel(zap.WarnLevel)).Core()
-	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
-		return slog.New(zapslog.NewHandler(core))
-	}))
+	system := dispatch.NewSystem(slog.New(zapslog.NewHandler(core)))
+	workers := dispatch.New()
 	return &Runtime{
-		opts: opts, system: system, hooks: hooks, tools: tools,
-		pool:   system.Root.Spawn(toolpool.Props(toolpool.Config{Limit: opts.MaxToolBodies})),
-		agents: map[dsh.AgentID]*Agent{},
+		opts: opts, system: system, workers: workers, hooks: hooks, tools: tools,
+		pool:    system.Root.Spawn(toolpool.Props(toolpool.Config{Limit: opts.MaxToolBodies}, workers.Mailbox())),
+		streams: llm.Props(workers.Mailbox()),
+		agents:  map[dsh.AgentID]*Agent{},
 	}, nil
 }
 
@@ -155,6 +158,7 @@ func (rt *Runtime) Close(ctx context.Context) error {
 	if ctx.Err() == nil {
 		rt.system.Root.Stop(rt.pool)
 		rt.system.Shutdown()
+		rt.workers.Close()
 	}
 	return errors.Join(errs...)
 }

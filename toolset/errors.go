@@ -1,6 +1,7 @@
 package toolset
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,9 +32,10 @@ const (
 	CodeAborted     = "ABORTED"
 )
 
-// fileError makes what the system said about a file an error with a code.
+// fileError makes what the system said about a file an error with a code. An
+// error that has one already, or that says that ctx ended, stays as it is.
 func fileError(shown string, err error) error {
-	if own := new(tool.Error); errors.As(err, &own) {
+	if own := new(tool.Error); errors.As(err, &own) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	code, text := CodeIO, err.Error()

@@ -37,7 +37,7 @@ func (l *keyedLock) lock(ctx context.Context, key string) (unlock func(), err er
 		return func() { t.free <- struct{}{}; l.leave(key, t) }, nil
 	case <-ctx.Done():
 		l.leave(key, t)
-		return nil, context.Cause(ctx)
+		return nil, ctx.Err()
 	}
 }
 

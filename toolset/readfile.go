@@ -81,7 +81,7 @@ type view struct {
 func (v *view) fill(ctx context.Context, text *bufio.Reader) error {
 	for {
 		if v.last%1024 == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
+			return ctx.Err()
 		}
 		full := v.last+1 >= v.first+v.limit || v.out.Len() >= v.maxOutput
 		if full {
@@ -120,10 +120,10 @@ func (v *view) add(line []byte, dropped int) {
 // readLine returns the next line without its end, cut to maxLine. The slice is
 // the caller's. io.EOF means that there is none.
 func readLine(text *bufio.Reader) (line []byte, dropped int, err error) {
-	any := false
+	some := false
 	for {
 		part, err := text.ReadSlice('\n')
-		any = any || len(part) > 0
+		some = some || len(part) > 0
 		ended := err == nil
 		if ended {
 			part = part[:len(part)-1]
@@ -132,7 +132,7 @@ func readLine(text *bufio.Reader) (line []byte, dropped int, err error) {
 		line = append(line, part[:keep]...)
 		dropped += len(part) - keep
 		switch {
-		case ended, errors.Is(err, io.EOF) && any:
+		case ended, errors.Is(err, io.EOF) && some:
 			return line, dropped, nil
 		case errors.Is(err, bufio.ErrBufferFull):
 		default:

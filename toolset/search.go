@@ -139,7 +139,7 @@ func (h *hits) file(ctx context.Context, shown string, content []byte) error {
 	next := 0 // the first line not shown yet
 	for i, line := range all {
 		if i%4096 == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
+			return ctx.Err()
 		}
 		if !h.re.Match(bytes.TrimSuffix(line, []byte{'\r'})) {
 			continue

@@ -77,7 +77,7 @@ func (s shell) run(ctx context.Context, in shellArgs) (tool.Result, error) {
 		}
 	}
 	return tool.Result{}, &tool.Error{
-		Name: dsh.ToolAborted.Name, Code: dsh.ToolAborted.Code, Cause: context.Cause(ctx),
+		Name: dsh.ToolAborted.Name, Code: dsh.ToolAborted.Code, Cause: ctx.Err(),
 		Message: "The command was stopped because the turn was cancelled.\n" + c.output(),
 	}
 }
@@ -136,7 +136,7 @@ func (s shell) execute(ctx context.Context, line string) (*command, error) {
 
 func (s shell) notStarted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return ctx.Err()
 	}
 	return fileError(s.program+" in "+s.dir, err)
 }

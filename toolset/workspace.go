@@ -43,20 +43,20 @@ func (w *workspace) locate(path string) (*place, error) {
 	if !filepath.IsAbs(abs) {
 		abs = filepath.Join(w.dir, path)
 	}
-	real, err := follow(filepath.Clean(abs))
+	found, err := follow(filepath.Clean(abs))
 	if err != nil {
 		return nil, fileError(path, err)
 	}
-	top, shown := w.dir, real
-	rel, err := filepath.Rel(w.dir, real)
+	top, shown := w.dir, found
+	rel, err := filepath.Rel(w.dir, found)
 	switch inside := err == nil && filepath.IsLocal(rel); {
 	case inside:
 		shown = rel
 	case !w.outside:
 		return nil, outside(path)
 	default:
-		top = filepath.VolumeName(real) + string(filepath.Separator)
-		if rel, err = filepath.Rel(top, real); err != nil {
+		top = filepath.VolumeName(found) + string(filepath.Separator)
+		if rel, err = filepath.Rel(top, found); err != nil {
 			return nil, fileError(path, err)
 		}
 	}
@@ -64,14 +64,14 @@ func (w *workspace) locate(path string) (*place, error) {
 	if err != nil {
 		return nil, fileError(top, err)
 	}
-	return &place{root: root, rel: rel, key: real, shown: filepath.ToSlash(shown)}, nil
+	return &place{root: root, rel: rel, key: found, shown: filepath.ToSlash(shown)}, nil
 }
 
 // follow follows the symbolic links of path as far as it exists.
 func follow(path string) (string, error) {
-	real, err := filepath.EvalSymlinks(path)
+	found, err := filepath.EvalSymlinks(path)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return real, err
+		return found, err
 	}
 	dir := filepath.Dir(path)
 	if dir == path {
@@ -210,7 +210,7 @@ func (p *place) walk(ctx context.Context, all bool, visit func(path string, d fs
 	err = fs.WalkDir(p.root.FS(), start, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return ctx.Err()
 		case path == start:
 			return err
 		case err != nil:

@@ -22,6 +22,8 @@ type Config struct {
 	// Session and Pool are the actors that the agent works with.
 	Session *actor.PID
 	Pool    *actor.PID
+	// Streams is how a model stream is spawned.
+	Streams *actor.Props
 	// Providers finds the adapter of a route.
 	Providers func(name string) (llm.Provider, bool)
 	// Tools is the agent's own scope.

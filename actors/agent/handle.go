@@ -30,13 +30,13 @@ type Handle struct {
 var _ hook.Agent = (*Handle)(nil)
 
 // Spawn starts an agent. sessionGone is closed when its session has stopped.
-func Spawn(system *actor.ActorSystem, cfg *Config, sessionGone <-chan struct{}) *Handle {
+func Spawn(system *actor.ActorSystem, cfg *Config, sessionGone <-chan struct{}, opts ...actor.PropsOption) *Handle {
 	h := &Handle{
 		initiator: cfg.Initiator, root: system.Root, gone: make(chan struct{}), sessionGone: sessionGone,
 	}
 	h.pid = system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
 		return &host{cfg: cfg, m: cfg.Machine, handle: h}
-	}))
+	}, opts...))
 	return h
 }
 

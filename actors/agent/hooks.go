@@ -11,10 +11,15 @@ import (
 
 // reply runs ask on a goroutine of its own and sends its answer back. ask
 // calls user code only through the chains of hook, which turn a panic into an
-// error, so an answer always comes.
-func (h *host) reply(c actor.Context, ask func() loop.Input) {
+// error; if user code ends the goroutine the answer is exited. So an answer
+// always comes.
+func (h *host) reply(c actor.Context, exited loop.Input, ask func() loop.Input) {
 	root, self := c.ActorSystem().Root, h.self
-	go func() { root.Send(self, answer{input: ask()}) }()
+	go func() {
+		in := exited
+		defer func() { root.Send(self, answer{input: in}) }()
+		in = ask()
+	}()
 }
 
 // admit assembles the prompt and asks the pre-step hooks. Without hooks the
@@ -27,7 +32,7 @@ func (h *host) admit(c actor.Context, e loop.Admit) {
 	}
 	ctx, agent := h.turnContext(), h.handle
 	assembly := h.assembly(e)
-	h.reply(c, func() loop.Input {
+	h.reply(c, loop.HookFailed{Pos: e.Pos, Err: hook.ErrExited}, func() loop.Input {
 		prompt, err := assemble(ctx, hooks.Prompt, assembly)
 		if err != nil {
 			return loop.HookFailed{Pos: e.Pos, Err: err}
@@ -54,7 +59,7 @@ func (h *host) prepare(c actor.Context, e loop.Prepare) {
 		return
 	}
 	ctx, agent := h.turnContext(), h.handle
-	h.reply(c, func() loop.Input {
+	h.reply(c, loop.HookFailed{Pos: e.Pos, Err: hook.ErrExited}, func() loop.Input {
 		config, err := ask(ctx, hook.Proposal{Agent: agent, Pos: e.Pos, Config: e.Config})
 		if err != nil {
 			return loop.HookFailed{Pos: e.Pos, Err: err}
@@ -91,7 +96,7 @@ func (h *host) recover(c actor.Context, e loop.Recover) {
 		return
 	}
 	ctx, agent := h.turnContext(), h.handle
-	h.reply(c, func() loop.Input {
+	h.reply(c, loop.HookFailed{Pos: e.Pos, Err: hook.ErrExited}, func() loop.Input {
 		retry, err := ask(ctx, hook.FailedRequest{Agent: agent, Pos: e.Pos, Provider: e.Provider, Failure: e.Failure})
 		if err != nil {
 			return loop.HookFailed{Pos: e.Pos, Err: err}
@@ -108,7 +113,7 @@ func (h *host) askStopping(c actor.Context, e loop.AskStopping) {
 		return
 	}
 	ctx, agent := h.turnContext(), h.handle
-	h.reply(c, func() loop.Input {
+	h.reply(c, loop.HookFailed{Pos: e.Pos, Err: hook.ErrExited}, func() loop.Input {
 		if err := ask(ctx, hook.EndingTurn{Agent: agent, Pos: e.Pos}); err != nil {
 			return loop.HookFailed{Pos: e.Pos, Err: err}
 		}

@@ -20,8 +20,8 @@ import (
 
 // host is the actor.
 //
-// Invariants: known and front are empty between messages; unsent is empty
-// between messages; ctx is set only while a turn or maintenance is open.
+// Invariants: known, front, unsent and replies are empty between messages; ctx
+// is set only while a turn or maintenance is open.
 type host struct {
 	cfg    *Config
 	m      *loop.Machine
@@ -39,6 +39,7 @@ type host struct {
 	task    Maintain
 	prompt  promptCache
 
+	replies  []func() // due once the log is with the session
 	idle     []chan<- struct{}
 	watched  map[dsh.MessageID]chan<- Outcome // not claimed yet
 	claimed  []chan<- Outcome                 // of the open turn
@@ -76,7 +77,7 @@ func (h *host) Receive(c actor.Context) {
 	case maintained:
 		h.endContext()
 		h.feed(c, loop.Maintained{Pos: msg.pos})
-		msg.reply <- msg.err
+		h.later(func() { msg.reply <- msg.err })
 	case WaitIdle:
 		h.idle = append(h.idle, msg.Reply)
 	case Unwait:
@@ -104,6 +105,10 @@ func (h *host) settle(c actor.Context) {
 	}
 	h.known = nil
 	h.send(c)
+	for _, reply := range h.replies {
+		reply()
+	}
+	h.replies = nil
 	if !h.m.Idle() {
 		return
 	}
@@ -135,8 +140,12 @@ func (h *host) do(c actor.Context, msg Do) {
 		}
 	}
 	done.Next = h.m.Next()
-	msg.Reply <- done
+	h.later(func() { msg.Reply <- done })
 }
+
+// later keeps a reply until what it tells of is in the log: whoever has it can
+// read the events behind it.
+func (h *host) later(reply func()) { h.replies = append(h.replies, reply) }
 
 // feed gives the machine one input and everything that follows from it at
 // once: what observers did, and borders without anything open.
@@ -243,7 +252,7 @@ func (h *host) openStream(c actor.Context, e loop.OpenStream) {
 		}})
 		return
 	}
-	h.stream = c.Spawn(llm.Props())
+	h.stream = c.Spawn(h.cfg.Streams)
 	c.Send(h.stream, llm.Open{
 		Context: h.turnContext(), Serve: h.cfg.Hooks.Streaming(provider.Stream), Request: e.Request, ReplyTo: h.self,
 	})
@@ -318,7 +327,7 @@ func (h *host) endTurn(e loop.EndTurn) {
 	h.endContext()
 	h.stream = nil
 	for _, reply := range h.claimed {
-		reply <- Outcome{Turn: e.Turn, Ending: e.Ending, Usage: e.Usage, Answer: e.Answer}
+		h.later(func() { reply <- Outcome{Turn: e.Turn, Ending: e.Ending, Usage: e.Usage, Answer: e.Answer} })
 	}
 	h.claimed = nil
 }
@@ -335,7 +344,7 @@ func (h *host) runMaintenance(c actor.Context, e loop.RunMaintenance) {
 	ctx, task := h.turnContext(), h.task
 	root, self := c.ActorSystem().Root, h.self
 	go func() {
-		done := maintained{pos: e.Pos, reply: task.Reply}
+		done := maintained{pos: e.Pos, reply: task.Reply, err: hook.ErrExited}
 		defer func() { root.Send(self, done) }()
 		defer hook.Catch("maintenance task", &done.err)
 		done.err = task.Task(ctx)

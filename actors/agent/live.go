@@ -57,7 +57,7 @@ func (h *host) follow(n hook.Notice) {
 	case hook.Discarded:
 		if reply, ok := h.watched[n.Message.ID]; ok {
 			delete(h.watched, n.Message.ID)
-			reply <- Outcome{Discarded: true}
+			h.later(func() { reply <- Outcome{Discarded: true} })
 		}
 	case hook.Created, hook.SessionStarted, hook.Inserted, hook.StatusChanged, hook.Erred, hook.Disposed:
 	}

@@ -104,36 +104,3 @@ func (d Done) Err() error {
 	}
 	return nil
 }
-
-// A message that finds its receiver gone needs no report: whoever waits for an
-// answer watches the receiver, too.
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Do) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Maintain) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (WaitIdle) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Unwait) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Inspect) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Subscribe) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Unsubscribe) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Dispose) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (answer) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (maintained) IgnoreDeadLetterLogging() {}

@@ -27,7 +27,7 @@ func (h *host) classify(c actor.Context, e loop.Classify) {
 		h.known = append(h.known, loop.Classified{Pos: e.Pos, Call: e.Index, Mode: tool.Exclusive})
 	case entry.NeedsClassify():
 		args := tool.NormalizeArgs(e.Call.Arguments)
-		h.reply(c, func() loop.Input {
+		h.reply(c, loop.Classified{Pos: e.Pos, Call: e.Index}, func() loop.Input {
 			return loop.Classified{Pos: e.Pos, Call: e.Index, Mode: entry.ModeOf(args)}
 		})
 	default:
@@ -44,7 +44,7 @@ func (h *host) judge(c actor.Context, e loop.Judge) {
 		return
 	}
 	ctx, call := h.turnContext(), h.call(e.Pos, e.Call)
-	h.reply(c, func() loop.Input {
+	h.reply(c, loop.Judged{Pos: e.Pos, Call: e.Index, Err: hook.ErrExited}, func() loop.Input {
 		verdict, err := ask(ctx, call)
 		return loop.Judged{Pos: e.Pos, Call: e.Index, Verdict: verdict, Err: err}
 	})
@@ -97,7 +97,7 @@ func (h *host) review(c actor.Context, e loop.Review) {
 		return
 	}
 	ctx, call := h.turnContext(), h.call(e.Pos, e.Call)
-	h.reply(c, func() loop.Input {
+	h.reply(c, loop.Reviewed{Pos: e.Pos, Call: e.Index, Outcome: loop.Failed(hook.ErrExited)}, func() loop.Input {
 		outcome := e.Outcome
 		if ask != nil {
 			outcome = reviewed(ctx, ask, call, outcome)

@@ -30,18 +30,3 @@ type Fed struct {
 	Pos  dsh.Pos
 	Feed *Feed
 }
-
-// A message that finds its receiver gone needs no report: whoever waits for an
-// answer watches the receiver, too.
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Open) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Abort) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Fed) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (finished) IgnoreDeadLetterLogging() {}

@@ -22,10 +22,10 @@ type stream struct {
 // finished is what the reader tells its actor at its end.
 type finished struct{}
 
-var props = actor.PropsFromProducer(func() actor.Actor { return &stream{} })
-
-// Props returns how to spawn a stream; its first message is [Open].
-func Props() *actor.Props { return props }
+// Props returns how to spawn streams; the first message of each is [Open].
+func Props(opts ...actor.PropsOption) *actor.Props {
+	return actor.PropsFromProducer(func() actor.Actor { return &stream{} }, opts...)
+}
 
 // Receive handles one message. It never waits.
 func (s *stream) Receive(c actor.Context) {
@@ -50,12 +50,15 @@ func (s *stream) Receive(c actor.Context) {
 // read iterates the provider. It is the only goroutine of the stream and ends
 // with the feed.
 func (s *stream) read(ctx context.Context, root *actor.RootContext, self *actor.PID) {
-	err := s.serve(ctx, root)
-	if s.feed.end(err) {
-		s.tell(root)
-	}
-	s.cancel(nil)
-	root.Send(self, finished{})
+	err := hook.ErrExited
+	defer func() {
+		if s.feed.end(err) {
+			s.tell(root)
+		}
+		s.cancel(nil)
+		root.Send(self, finished{})
+	}()
+	err = s.serve(ctx, root)
 }
 
 func (s *stream) serve(ctx context.Context, root *actor.RootContext) (err error) {

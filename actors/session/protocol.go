@@ -77,39 +77,3 @@ type (
 	// Failed tells the agent that the session broke and stopped.
 	Failed struct{ Err error }
 )
-
-// A message that finds its receiver gone needs no report: whoever waits for an
-// answer watches the receiver, too.
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Append) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Flush) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Derive) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Read) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Unread) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Close) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Flushed) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Derived) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Failed) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (wrote) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (due) IgnoreDeadLetterLogging() {}

@@ -45,17 +45,12 @@ type reader struct {
 }
 
 // Props returns how to spawn a session.
-func Props(cfg Config) *actor.Props {
+func Props(cfg Config, opts ...actor.PropsOption) *actor.Props {
 	if cfg.Logger == nil {
 		cfg.Logger = zap.NewNop()
 	}
-	return actor.PropsFromProducer(func() actor.Actor { return &session{cfg: cfg} },
-		actor.WithSupervisor(stopOnFailure))
+	return actor.PropsFromProducer(func() actor.Actor { return &session{cfg: cfg} }, opts...)
 }
-
-// stopOnFailure stops a child that panicked past its own recovery: nothing
-// restarts with an empty state.
-var stopOnFailure = actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
 
 // Receive handles one message. It never waits.
 func (s *session) Receive(c actor.Context) {

@@ -41,13 +41,13 @@ type queue struct {
 type freed struct{}
 
 // Props returns how to spawn a pool.
-func Props(cfg Config) *actor.Props {
+func Props(cfg Config, opts ...actor.PropsOption) *actor.Props {
 	if cfg.Limit <= 0 {
 		cfg.Limit = DefaultLimit
 	}
 	return actor.PropsFromProducer(func() actor.Actor {
 		return &pool{limit: cfg.Limit, queues: map[string]*queue{}}
-	})
+	}, opts...)
 }
 
 // Receive handles one message. It never waits.
@@ -79,14 +79,17 @@ func (p *pool) start(c actor.Context, call Run) {
 	go execute(c.ActorSystem().Root, c.Self(), call)
 }
 
-// execute runs one body and tells the agent, then the pool.
+// execute runs one body and tells the agent, then the pool, even if the body
+// ends the goroutine.
 func execute(root *actor.RootContext, self *actor.PID, call Run) {
-	result := Result{Pos: call.Pos, Index: call.Index}
+	result := Result{Pos: call.Pos, Index: call.Index, Err: hook.ErrExited}
+	defer func() {
+		root.Send(call.ReplyTo, result)
+		if self != nil {
+			root.Send(self, freed{})
+		}
+	}()
 	result.Outcome, result.Err = run(call)
-	root.Send(call.ReplyTo, result)
-	if self != nil {
-		root.Send(self, freed{})
-	}
 }
 
 func run(call Run) (o hook.Outcome, err error) {

@@ -43,18 +43,3 @@ type Result struct {
 	Outcome hook.Outcome
 	Err     error
 }
-
-// A message that finds its receiver gone needs no report: whoever waits for an
-// answer watches the receiver, too.
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Run) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Abort) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (Result) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging marks the message for the actor library.
-func (freed) IgnoreDeadLetterLogging() {}

@@ -14,6 +14,7 @@ const module = "github.com/dsh-actor/dsh-actor/"
 var rows = [][]string{
 	{"dsh"},
 	{"hook", "tool", "internal/loop", "policy/", "toolset"},
+	{"actors/dispatch"},
 	{"actors/session", "actors/llm", "actors/toolpool"},
 	{"actors/agent"},
 	{"runtime"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/hook"
+	"github.com/dsh-actor/dsh-actor/tool"
 )
 
 // printEffects writes what a step caused, one line per event, notice or
@@ -329,4 +330,11 @@ func printList(name string, messages []*dsh.Message) string {
 		return ""
 	}
 	return name + "[" + printIDs(messages) + "]"
+}
+
+func modeNamed(name string) tool.Mode {
+	if name == "parallel" {
+		return tool.Parallel
+	}
+	return tool.Exclusive
 }

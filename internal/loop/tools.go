@@ -28,6 +28,7 @@ type executing struct {
 type call struct {
 	dsh.ToolCall
 	seq     dsh.Seq // of its tool/call
+	running bool    // its body is in flight
 	ready   bool    // outcome waits to be committed
 	skip    bool    // a policy failed: no review
 	outcome hook.Outcome
@@ -59,19 +60,30 @@ func (s *executing) step(m *Machine, in Input) state {
 	case Cancel:
 		return s.advance(m)
 	case Classified:
-		s.lane = laneFree
+		if !s.answered(laneClassify, in.Call, s.started) {
+			return m.unexpected(s, in)
+		}
 		return s.classified(m, in)
 	case Judged:
-		s.lane = laneFree
+		if !s.answered(laneJudge, in.Call, s.started-1) {
+			return m.unexpected(s, in)
+		}
 		return s.judged(m, in)
 	case Synced:
-		s.lane = laneFree
+		if !s.answered(laneSync, 0, 0) {
+			return m.unexpected(s, in)
+		}
 		return s.synced(m, in.Err)
 	case Ran:
+		if !s.calls[in.Call].running {
+			return m.unexpected(s, in)
+		}
 		s.ran(m, in)
 		return s.advance(m)
 	case Reviewed:
-		s.lane = laneFree
+		if !s.answered(laneReview, in.Call, s.committed) {
+			return m.unexpected(s, in)
+		}
 		return s.commit(m, in)
 	case ToolsFailed:
 		if s.broken == nil {
@@ -81,6 +93,16 @@ func (s *executing) step(m *Machine, in Input) state {
 	default:
 		return m.unexpected(s, in)
 	}
+}
+
+// answered frees the lane if l is open in it and the answer is about the call
+// that was asked about.
+func (s *executing) answered(l lane, call, asked int) bool {
+	if s.lane != l || call != asked {
+		return false
+	}
+	s.lane = laneFree
+	return true
 }
 
 // advance does what is due next: log the result at the head of the line, start
@@ -175,6 +197,7 @@ func (s *executing) synced(m *Machine, err error) state {
 
 func (s *executing) run(m *Machine, i int) {
 	s.running++
+	s.calls[i].running = true
 	m.do(Run{Pos: m.pos, Index: i, Call: s.calls[i].ToolCall})
 }
 
@@ -183,7 +206,7 @@ func (s *executing) run(m *Machine, i int) {
 func (s *executing) ran(m *Machine, in Ran) {
 	c := &s.calls[in.Call]
 	s.running--
-	c.ready, c.outcome = true, in.Outcome
+	c.running, c.ready, c.outcome = false, true, in.Outcome
 	if m.isAborted() && !in.Outcome.IsError {
 		c.outcome = Aborted(in.Outcome.Context)
 	}

@@ -76,13 +76,11 @@ func (m *Machine) openTurn() state {
 func (m *Machine) propose(first bool) state {
 	m.pos = dsh.Pos{Turn: m.lastTurn, Step: m.turn.step + 1}
 	claimed := m.claim(first)
-	s := admitting{messages: claimed}
 	if m.cfg.Volatile {
-		s.ask(m)
-		return s
+		return admitting{messages: claimed}.ask(m)
 	}
 	m.do(Sync{Pos: m.pos})
-	return s
+	return admitting{messages: claimed}
 }
 
 // claim takes input for a step. Claims are pure deletions; the notices follow
@@ -112,18 +110,27 @@ func (m *Machine) claim(first bool) []*dsh.Message {
 
 // admitting: the hooks are asked whether a step may be entered, once the log
 // is durable.
-type admitting struct{ messages []*dsh.Message }
+type admitting struct {
+	messages []*dsh.Message
+	asked    bool // the log is durable and Admit is open
+}
 
 func (admitting) String() string { return "admitting" }
 
-func (s admitting) ask(m *Machine) {
+func (s admitting) ask(m *Machine) state {
 	m.do(Admit{Pos: m.pos, Messages: s.messages, Config: m.proposal()})
+	s.asked = true
+	return s
 }
 
 func (s admitting) step(m *Machine, in Input) state {
-	switch in := in.(type) {
-	case Cancel:
+	if _, ok := in.(Cancel); ok {
 		return s // closes when the answer is there
+	}
+	if _, ok := in.(Synced); ok == s.asked {
+		return m.unexpected(s, in)
+	}
+	switch in := in.(type) {
 	case Synced:
 		switch {
 		case in.Err != nil:
@@ -131,8 +138,7 @@ func (s admitting) step(m *Machine, in Input) state {
 		case m.isAborted():
 			return m.closeTurn()
 		}
-		s.ask(m)
-		return s
+		return s.ask(m)
 	case Admitted:
 		return m.enter(in)
 	case Refused:

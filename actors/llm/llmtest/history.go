@@ -70,11 +70,11 @@ func checkHistory(body []byte, reasoned map[string]bool) error {
 		if m.Role == "tool" {
 			at := slices.Index(open, m.ToolCallID)
 			if at < 0 {
-				return errors.New(textOrphanResult)
+				return errors.New(textOrphanResult) //nolint:staticcheck // the server's words.
 			}
 			open = slices.Delete(open, at, at+1)
 		} else if len(open) > 0 {
-			return errors.New(textOrphanCall)
+			return errors.New(textOrphanCall) //nolint:staticcheck // the server's words.
 		}
 		if err := m.check(i, thinking, reasoned); err != nil {
 			return err
@@ -84,7 +84,7 @@ func checkHistory(body []byte, reasoned map[string]bool) error {
 		}
 	}
 	if len(open) > 0 {
-		return errors.New(textOrphanCall)
+		return errors.New(textOrphanCall) //nolint:staticcheck // the server's words.
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (m *historyMessage) checkCalls(i int, thinking bool, reasoned map[string]bo
 		case c.Function.Arguments == nil || !isObject(*c.Function.Arguments):
 			return fmt.Errorf("messages[%d]: the arguments of tool call %q are no JSON object", i, c.ID)
 		case thinking && m.Reasoning == nil, reasoned[c.ID] && (m.Reasoning == nil || *m.Reasoning == ""):
-			return fmt.Errorf(textNoReasoning, i)
+			return fmt.Errorf(textNoReasoning, i) //nolint:staticcheck // the server's words.
 		}
 		ids = append(ids, c.ID)
 	}

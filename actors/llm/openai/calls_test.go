@@ -188,13 +188,19 @@ func TestAnswerShapes(t *testing.T) {
 		}, "stop text(a)"},
 		{"an unknown finish reason", []string{delta(`{"content":"a"}`), finished("eos")}, "stop text(a)"},
 		{"tool_calls without calls", []string{delta(`{"content":"a"}`), finished("tool_calls")}, "stop text(a)"},
-		{"markup within code", []string{delta("{\"content\":\"write\\n```\\n<tool_call>\\n```\\n`<｜DSML｜`\"}"), finished("stop")},
-			"stop text(write\n```\n<tool_call>\n```\n`<｜DSML｜`)"},
+		{
+			"markup within code",
+			[]string{delta("{\"content\":\"write\\n```\\n<tool_call>\\n```\\n`<｜DSML｜`\"}"), finished("stop")},
+			"stop text(write\n```\n<tool_call>\n```\n`<｜DSML｜`)",
+		},
 		{"markup beside a call", []string{
 			delta(`{"content":"<tool_call>"}`), callDelta(`{"id":"a","function":{"name":"x","arguments":"{}"}}`), finished("stop"),
 		}, "tool-calls text(<tool_call>) call(x {})"},
-		{"tags in prose", []string{delta(`{"content":"a <tool_call> is a tag"}`), finished("stop")},
-			"stop text(a <tool_call> is a tag)"},
+		{
+			"tags in prose",
+			[]string{delta(`{"content":"a <tool_call> is a tag"}`), finished("stop")},
+			"stop text(a <tool_call> is a tag)",
+		},
 		{"nothing", []string{finished("stop")}, "EMPTY_RESPONSE"},
 		{"no finish reason", []string{delta(`{"content":"a"}`)}, "TRANSPORT"},
 		{"neither", nil, "EMPTY_RESPONSE"},

@@ -70,6 +70,21 @@ func TestBody(t *testing.T) {
 	}
 }
 
+// DeepSeek knows three levels.
+func TestEffort(t *testing.T) {
+	const enabled = `"thinking":{"type":"enabled"},"reasoning_effort":`
+	for effort, want := range map[string]string{
+		"": `"include_usage":true}}`, "low": enabled + `"low"}`, "minimal": enabled + `"low"}`, "high": enabled + `"high"}`,
+		"medium": enabled + `"high"}`, "max": enabled + `"max"}`, "xhigh": enabled + `"max"}`, "off": `"thinking":{"type":"disabled"}}`,
+	} {
+		req := request()
+		req.Header.Config.ReasoningEffort = effort
+		if got := body(t, Options{}, req); !strings.HasSuffix(got, want) {
+			t.Errorf("%q: %s, want %s", effort, got, want)
+		}
+	}
+}
+
 func TestToolWithoutParameters(t *testing.T) {
 	req := request()
 	req.Header.Tools = []dsh.ToolSchema{{Name: "now"}}
@@ -94,13 +109,19 @@ func TestMessages(t *testing.T) {
 		want    string
 	}{
 		{"text", "", assistant(dsh.Text{Text: "a"}), `{"role":"assistant","content":"a"}`},
-		{"reasoning, text, call", "", assistant(dsh.Reasoning{Text: "r"}, dsh.Text{Text: "a"}, call("{}")),
-			`{"role":"assistant","content":"a","reasoning_content":"r",` + calls("{}") + `}`},
+		{
+			"reasoning, text, call", "", assistant(dsh.Reasoning{Text: "r"}, dsh.Text{Text: "a"}, call("{}")),
+			`{"role":"assistant","content":"a","reasoning_content":"r",` + calls("{}") + `}`,
+		},
 		{"call alone", DialectGeneric, assistant(call(`{"a": 1}`)), `{"role":"assistant","content":"",` + calls(`{"a": 1}`) + `}`},
-		{"call alone, DeepSeek", DialectDeepSeek, assistant(call(`{}`)),
-			`{"role":"assistant","content":"","reasoning_content":"",` + calls(`{}`) + `}`},
-		{"no reasoning for OpenAI", DialectOpenAI, assistant(dsh.Reasoning{Text: "r"}, call("{}")),
-			`{"role":"assistant","content":"",` + calls("{}") + `}`},
+		{
+			"call alone, DeepSeek", DialectDeepSeek, assistant(call(`{}`)),
+			`{"role":"assistant","content":"","reasoning_content":"",` + calls(`{}`) + `}`,
+		},
+		{
+			"no reasoning for OpenAI", DialectOpenAI, assistant(dsh.Reasoning{Text: "r"}, call("{}")),
+			`{"role":"assistant","content":"",` + calls("{}") + `}`,
+		},
 		{"arguments cut", DialectGeneric, assistant(call(`{"a":`)), `{"role":"assistant","content":"",` + calls("{}") + `}`},
 		{"arguments null", DialectGeneric, assistant(call(`null`)), `{"role":"assistant","content":"",` + calls("{}") + `}`},
 		{"arguments empty", DialectGeneric, assistant(call(``)), `{"role":"assistant","content":"",` + calls("{}") + `}`},
@@ -110,22 +131,32 @@ func TestMessages(t *testing.T) {
 		{"empty text", "", assistant(dsh.Text{}), ``},
 		{"two texts", "", user(dsh.Text{Text: "a"}, dsh.Text{Text: "<b>"}), `{"role":"user","content":"a\n<b>"}`},
 		{"empty user", "", user(), ``},
-		{"image", "", user(dsh.Text{Text: "a"}, image),
-			`{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA==","detail":"low"}}]}`},
+		{
+			"image", "", user(dsh.Text{Text: "a"}, image),
+			`{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA==","detail":"low"}}]}`,
+		},
 		{"image of another form", "", user(dsh.Image{Raw: json.RawMessage(`{"attachment":"x"}`)}), `{"role":"user","content":"` + imageOmitted + `"}`},
 		{"image that is no JSON", "", user(dsh.Image{}), `{"role":"user","content":"` + imageOmitted + `"}`},
 		{"system", "", &dsh.Message{Role: dsh.RoleSystem, Content: []dsh.Block{dsh.Text{Text: "a"}}}, `{"role":"system","content":"a"}`},
 		{"result", "", result("c", dsh.Text{Text: "a"}, dsh.Text{Text: "b"}), `{"role":"tool","content":"a\nb","tool_call_id":"c"}`},
 		{"result without output", "", result("c"), `{"role":"tool","content":"(no output)","tool_call_id":"c"}`},
-		{"error", "", user(dsh.ToolResult{CallID: "c", IsError: true, Content: []dsh.Block{dsh.Text{Text: "a"}}}),
-			`{"role":"tool","content":"a","tool_call_id":"c"}`},
-		{"error without output", "", user(dsh.ToolResult{CallID: "c", IsError: true}),
-			`{"role":"tool","content":"(error without output)","tool_call_id":"c"}`},
+		{
+			"error", "", user(dsh.ToolResult{CallID: "c", IsError: true, Content: []dsh.Block{dsh.Text{Text: "a"}}}),
+			`{"role":"tool","content":"a","tool_call_id":"c"}`,
+		},
+		{
+			"error without output", "", user(dsh.ToolResult{CallID: "c", IsError: true}),
+			`{"role":"tool","content":"(error without output)","tool_call_id":"c"}`,
+		},
 		{"result with an image", "", result("c", image), `{"role":"tool","content":"` + imageOmitted + `","tool_call_id":"c"}`},
-		{"two results and text", "", user(dsh.Text{Text: "t"}, dsh.ToolResult{CallID: "a"}, dsh.ToolResult{CallID: "b"}),
-			`{"role":"tool","content":"(no output)","tool_call_id":"a"},{"role":"tool","content":"(no output)","tool_call_id":"b"},{"role":"user","content":"t"}`},
-		{"a call without ID", DialectGeneric, assistant(dsh.ToolCall{Name: "n"}),
-			`{"role":"assistant","content":"",` + strings.Replace(calls("{}"), `"c"`, `"call"`, 1) + `}`},
+		{
+			"two results and text", "", user(dsh.Text{Text: "t"}, dsh.ToolResult{CallID: "a"}, dsh.ToolResult{CallID: "b"}),
+			`{"role":"tool","content":"(no output)","tool_call_id":"a"},{"role":"tool","content":"(no output)","tool_call_id":"b"},{"role":"user","content":"t"}`,
+		},
+		{
+			"a call without ID", DialectGeneric, assistant(dsh.ToolCall{Name: "n"}),
+			`{"role":"assistant","content":"",` + strings.Replace(calls("{}"), `"c"`, `"call"`, 1) + `}`,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -25,7 +25,8 @@ type Options struct {
 	APIKey string
 	// HTTPClient sends the requests. Its Timeout must be zero or long, as it
 	// includes reading the stream. Default a client with its own connection
-	// pool, sized for many streams to one host.
+	// pool, sized for many streams to one host, that follows no redirect to
+	// another host.
 	HTTPClient *http.Client
 	// Dialect says what the endpoint understands. Default by the host of
 	// BaseURL.
@@ -144,7 +145,7 @@ func (o Options) withDefaults() (settings, error) {
 	extra, err := encodeExtra(o.ExtraBody)
 	errs = append(errs, err)
 	if o.HTTPClient == nil {
-		o.HTTPClient = &http.Client{Transport: newTransport()}
+		o.HTTPClient = &http.Client{Transport: newTransport(), CheckRedirect: sameHost}
 	}
 	o.Models = maps.Clone(o.Models)
 	o.fillTimeouts()
@@ -225,7 +226,21 @@ func newTransport() *http.Transport {
 	return t
 }
 
-const idleConnections = 256
+const (
+	idleConnections = 256
+	maxRedirects    = 5
+)
+
+// sameHost follows redirects that keep host, scheme and method. Any other
+// would send headers, keys among them, to who was not meant, or no body.
+func sameHost(req *http.Request, via []*http.Request) error {
+	first := via[0]
+	if len(via) > maxRedirects || req.Method != first.Method ||
+		req.URL.Host != first.URL.Host || req.URL.Scheme != first.URL.Scheme {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
 
 func isHeaderName(s string) bool {
 	const others = "!#$%&'*+-.^_`|~"

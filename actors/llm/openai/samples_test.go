@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -385,39 +384,4 @@ func TestW27_ThinkTags(t *testing.T) {
 		want(t, dsh.FinishStop, dsh.Text{Text: "<think>\nwhy not</think>\n\nbecause</think>"})
 	ask(t, Options{SplitThink: true}, request(), resp).
 		want(t, dsh.FinishStop, dsh.Reasoning{Text: "why not"}, dsh.Text{Text: "because</think>"})
-}
-
-// One stream is one request, whatever the status.
-func TestNoRetriesHere(t *testing.T) {
-	for _, status := range []int{400, 429, 500, 503} {
-		srv := llmtest.NewServer(t, llmtest.Status(status, `{"error":"x"}`))
-		collect(t, newProvider(t, Options{BaseURL: srv.URL}).Stream(t.Context(), request())).failure(t)
-		if n := len(srv.Requests()); n != 1 {
-			t.Errorf("status %d: %d requests", status, n)
-		}
-	}
-}
-
-// A connection is used again after a good answer.
-func TestConnectionIsReused(t *testing.T) {
-	srv := llmtest.NewServer(t, llmtest.Text("a"), llmtest.Text("b"), llmtest.Text("c"))
-	p := newProvider(t, Options{BaseURL: srv.URL, HTTPClient: &http.Client{Transport: newTransport()}})
-	peers := map[string]bool{}
-	for range 3 {
-		collect(t, p.Stream(t.Context(), request()))
-	}
-	for _, r := range srv.Requests() {
-		peers[r.RemoteAddr] = true
-	}
-	if len(peers) != 1 {
-		t.Errorf("connections from %v", peers)
-	}
-}
-
-// Leaving the loop early closes the stream.
-func TestConsumerLeaves(t *testing.T) {
-	srv := llmtest.NewServer(t, llmtest.Text("a", "b").StallAfter(2))
-	for range newProvider(t, Options{BaseURL: srv.URL}).Stream(t.Context(), request()) {
-		break
-	}
 }

@@ -40,7 +40,7 @@ var (
 )
 
 // watch runs a stream in fake time. consume is called for each chunk.
-func watch(t *testing.T, o Options, serve wire, consume func(dsh.Chunk)) (last error, took time.Duration) {
+func watch(t *testing.T, o Options, serve wire, consume func(dsh.Chunk)) (took time.Duration, last error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var server sync.WaitGroup
@@ -63,7 +63,7 @@ func watch(t *testing.T, o Options, serve wire, consume func(dsh.Chunk)) (last e
 		synctest.Wait()
 		server.Wait()
 	})
-	return last, took
+	return took, last
 }
 
 // Three minutes of silence are an answer that is thought about, six are none.
@@ -94,7 +94,7 @@ func TestSilence(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err, took := watch(t, tt.o, tt.serve, nil)
+			took, err := watch(t, tt.o, tt.serve, nil)
 			switch {
 			case tt.fires == 0 && err != nil:
 				t.Errorf("failed after %v: %v", took, err)
@@ -116,10 +116,10 @@ func TestKeepAlivesAreLife(t *testing.T) {
 			say(w, ended...)
 		}
 	}
-	if err, took := watch(t, Options{}, queue(10), nil); err != nil || took < 40*time.Minute {
+	if took, err := watch(t, Options{}, queue(10), nil); err != nil || took < 40*time.Minute {
 		t.Errorf("ended after %v with %v", took, err)
 	}
-	err, took := watch(t, Options{}, queue(1000), nil)
+	took, err := watch(t, Options{}, queue(1000), nil)
 	if !errors.Is(err, ErrStalled) || took != 2*time.Hour {
 		t.Errorf("keep-alives for ever: ended after %v with %v", took, err)
 	}
@@ -135,7 +135,7 @@ func TestConsumersTimeIsNotCounted(t *testing.T) {
 		say(w, ended...)
 	}
 	o := Options{IdleTimeout: 2 * time.Minute, TotalTimeout: 10 * time.Minute}
-	err, took := watch(t, o, serve, func(dsh.Chunk) { time.Sleep(time.Hour) })
+	took, err := watch(t, o, serve, func(dsh.Chunk) { time.Sleep(time.Hour) })
 	if err != nil || took < 5*time.Hour {
 		t.Errorf("ended after %v with %v", took, err)
 	}
@@ -143,7 +143,7 @@ func TestConsumersTimeIsNotCounted(t *testing.T) {
 		say(w, token)
 		time.Sleep(10 * time.Hour)
 	}
-	err, took = watch(t, o, serve, func(dsh.Chunk) { time.Sleep(time.Hour) })
+	took, err = watch(t, o, serve, func(dsh.Chunk) { time.Sleep(time.Hour) })
 	if !errors.Is(err, ErrStalled) || took != 2*time.Hour+2*time.Minute { // two chunks, then silence
 		t.Errorf("silence behind a slow consumer: ended after %v with %v", took, err)
 	}
@@ -152,7 +152,7 @@ func TestConsumersTimeIsNotCounted(t *testing.T) {
 // A connection that the server holds open behind [DONE] delays nobody for
 // long.
 func TestHeldOpenBehindDone(t *testing.T) {
-	err, took := watch(t, Options{}, func(w *io.PipeWriter) {
+	took, err := watch(t, Options{}, func(w *io.PipeWriter) {
 		say(w, token)
 		say(w, ended...)
 		time.Sleep(time.Hour)

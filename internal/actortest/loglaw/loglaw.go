@@ -26,6 +26,10 @@ import (
 //  7. The surface fits, and what a model would be sent whenever it is asked
 //     is a request that strict providers accept.
 type Laws struct {
+	// Inherited is how many events were copied from another session, whose
+	// pending input is not this one's.
+	Inherited dsh.Seq
+
 	next     dsh.Seq
 	lastTurn int
 	turn     int // open; 0 for none
@@ -46,26 +50,24 @@ type call struct {
 	done    bool
 }
 
-// Check folds a whole log, packed or not, and returns the first breach.
+// Check folds a whole log, packed or not, in which nothing may be open at the
+// end, and returns the first breach.
 func Check(log []dsh.Event) error {
 	var l Laws
-	for ev := range dsh.Expand(log) {
+	if err := l.AddAll(log); err != nil {
+		return err
+	}
+	return l.Closed()
+}
+
+// AddAll folds events, packed or not.
+func (l *Laws) AddAll(packed []dsh.Event) error {
+	for ev := range dsh.Expand(packed) {
 		if err := l.Add(&ev); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// CheckClosed is [Check] for a log in which nothing may be open at the end.
-func CheckClosed(log []dsh.Event) error {
-	var l Laws
-	for ev := range dsh.Expand(log) {
-		if err := l.Add(&ev); err != nil {
-			return err
-		}
-	}
-	return l.Closed()
 }
 
 // Closed returns an error if a bracket is open.
@@ -130,6 +132,9 @@ func (l *Laws) apply(ev *dsh.Event) error {
 			return fmt.Errorf("law 3: a message between an answer's calls and their results")
 		}
 	case dsh.InboxSpliced:
+		if ev.Seq < l.Inherited {
+			return nil
+		}
 		if err := l.inbox.Apply(d); err != nil {
 			return fmt.Errorf("law 6: %w", err)
 		}

@@ -53,7 +53,7 @@ func TestLawsCatchBreaches(t *testing.T) {
 			for i := range c.log {
 				c.log[i].Seq = dsh.Seq(i)
 			}
-			err := loglaw.CheckClosed(c.log)
+			err := loglaw.Check(c.log)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}

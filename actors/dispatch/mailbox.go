@@ -1,0 +1,141 @@
+package dispatch
+
+import (
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// burst is how many messages one actor handles before others get a turn.
+const burst = 256
+
+// Mailbox returns the options with which an actor's mailbox is emptied by the
+// pool.
+func (p *Pool) Mailbox() actor.PropsOption {
+	return actor.WithMailbox(func() actor.Mailbox {
+		m := &mailbox{pool: p}
+		m.work = m.process
+		return m
+	})
+}
+
+// mailbox is unbounded. System messages go before others.
+//
+// Invariant: running is set exactly while process is scheduled or active.
+type mailbox struct {
+	pool    *Pool
+	invoker actor.MessageInvoker
+	work    func()
+
+	mu        sync.Mutex
+	system    []any
+	user      []any
+	head      int // user[:head] is taken
+	running   bool
+	suspended bool
+}
+
+var _ actor.Mailbox = (*mailbox)(nil)
+
+// PostUserMessage adds a message behind the others.
+func (m *mailbox) PostUserMessage(message any) {
+	m.mu.Lock()
+	m.user = append(m.user, message)
+	m.schedule()
+}
+
+// PostSystemMessage adds a message that goes before all user messages.
+func (m *mailbox) PostSystemMessage(message any) {
+	m.mu.Lock()
+	m.system = append(m.system, message)
+	m.schedule()
+}
+
+// schedule makes sure that somebody empties the mailbox; it unlocks it.
+func (m *mailbox) schedule() {
+	start := !m.running
+	m.running = true
+	m.mu.Unlock()
+	if start {
+		m.pool.Run(m.work)
+	}
+}
+
+// RegisterHandlers tells who handles messages. It comes before any message
+// can, since nobody knows the actor yet.
+func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
+	m.invoker = invoker
+}
+
+// Start does nothing: there is nothing to start.
+func (m *mailbox) Start() {}
+
+// UserMessageCount returns how many messages wait.
+func (m *mailbox) UserMessageCount() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.user) - m.head
+}
+
+// process handles messages until there are none, or for a burst.
+func (m *mailbox) process() {
+	for range burst {
+		message, system, ok := m.take()
+		if !ok {
+			return
+		}
+		m.handle(message, system)
+	}
+	m.pool.Run(m.work)
+}
+
+// take removes the next message; with none left the mailbox is idle and owns
+// no memory for messages.
+func (m *mailbox) take() (message any, system, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.system) > 0 {
+		message = m.system[0]
+		if m.system = m.system[1:]; len(m.system) == 0 {
+			m.system = nil
+		}
+		return message, true, true
+	}
+	if m.head == len(m.user) || m.suspended {
+		if m.head == len(m.user) {
+			m.user, m.head = nil, 0
+		}
+		m.running = false
+		return nil, false, false
+	}
+	message = m.user[m.head]
+	m.user[m.head] = nil
+	m.head++
+	return message, false, true
+}
+
+func (m *mailbox) handle(message any, system bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			m.invoker.EscalateFailure(v, message)
+		}
+	}()
+	if !system {
+		m.invoker.InvokeUserMessage(message)
+		return
+	}
+	switch message.(type) {
+	case *actor.SuspendMailbox:
+		m.suspend(true)
+	case *actor.ResumeMailbox:
+		m.suspend(false)
+	default:
+		m.invoker.InvokeSystemMessage(message)
+	}
+}
+
+func (m *mailbox) suspend(on bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.suspended = on
+}
