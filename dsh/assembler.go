@@ -68,7 +68,7 @@ func (a *Assembler) block(index int, kind string) *openBlock {
 			return &a.open[i]
 		}
 	}
-	a.open = append(a.open, openBlock{index: index, kind: kind})
+	a.open = append(a.open, openBlock{index: index, kind: kind, text: make([]byte, 0, 128)})
 	return &a.open[len(a.open)-1]
 }
 

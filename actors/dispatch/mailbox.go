@@ -29,8 +29,10 @@ type mailbox struct {
 
 	mu        sync.Mutex
 	system    []any
+	spare     [2]any // where system begins
 	user      []any
-	head      int // user[:head] is taken
+	head      int    // user[:head] is taken
+	room      [4]any // where user begins, so that a few messages take no memory
 	running   bool
 	suspended bool
 }
@@ -40,6 +42,9 @@ var _ actor.Mailbox = (*mailbox)(nil)
 // PostUserMessage adds a message behind the others.
 func (m *mailbox) PostUserMessage(message any) {
 	m.mu.Lock()
+	if m.user == nil {
+		m.user = m.room[:0]
+	}
 	m.user = append(m.user, message)
 	m.schedule()
 }
@@ -47,6 +52,9 @@ func (m *mailbox) PostUserMessage(message any) {
 // PostSystemMessage adds a message that goes before all user messages.
 func (m *mailbox) PostSystemMessage(message any) {
 	m.mu.Lock()
+	if m.system == nil {
+		m.system = m.spare[:0]
+	}
 	m.system = append(m.system, message)
 	m.schedule()
 }
@@ -96,6 +104,7 @@ func (m *mailbox) take() (message any, system, ok bool) {
 	defer m.mu.Unlock()
 	if len(m.system) > 0 {
 		message = m.system[0]
+		m.system[0] = nil
 		if m.system = m.system[1:]; len(m.system) == 0 {
 			m.system = nil
 		}

@@ -7,6 +7,9 @@ import (
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
+// feedRoom is for how many chunks a feed makes room at once.
+const feedRoom = 8
+
 // feedLimit is how many chunks a provider may be ahead of its agent.
 const feedLimit = 1024
 
@@ -53,6 +56,9 @@ func (f *Feed) put(ctx context.Context, c dsh.Chunk) (tell bool, err error) {
 		f.mu.Lock()
 	}
 	defer f.mu.Unlock()
+	if f.chunks == nil {
+		f.chunks = make([]dsh.Chunk, 0, feedRoom)
+	}
 	f.chunks = append(f.chunks, c)
 	tell, f.told = !f.told, true
 	return tell, nil

@@ -328,7 +328,11 @@ func (p *player) input(pos dsh.Pos, verb, rest string) (Input, error) {
 	case "prepared":
 		return p.prepared(pos, rest)
 	case "derived":
-		return Derived{Pos: pos, Messages: p.history.Messages(), Err: failure(rest)}, dsh.CheckRequest(p.history.Messages())
+		in := Derived{Pos: pos, Messages: p.history.Messages(), Err: failure(rest)}
+		if p.m.State() == (deriving{}).String() {
+			return in, dsh.CheckRequest(in.Messages)
+		}
+		return in, nil
 	case "stream":
 		return streamed(pos, rest)
 	case "stream-end":

@@ -148,11 +148,21 @@ func (p *parser) run() {
 	}
 }
 
+// place reports whether the next word names a place although it does not look
+// like one, as in "in docs".
+func (p *parser) place(before word) bool {
+	return before.is("in", "under", "below", "inside", "within") && !before.ends && p.peek().text != "" &&
+		!p.peek().is("the", "all", "every", "my", "our", "this", "that", "here", "current", "it", "files", "go", "directory", "folder")
+}
+
 func (p *parser) list() {
 	l := wish{kind: list}
+	var before word
 	for len(p.words) > 0 {
 		w := p.peek()
 		switch {
+		case p.place(before) && !w.isGlob():
+			l.path = w.text
 		case w.is("the", "all", "my", "our", "every", "of", "in", "under", "below", "inside", "at", "me",
 			"files", "file", "directory", "directories", "folder", "content", "contents", "entries", "here", "this", "current", "what", "is"):
 		case w.isGlob():
@@ -167,7 +177,8 @@ func (p *parser) list() {
 			p.add(l)
 			return
 		}
-		if p.next(); w.ends {
+		before = p.next()
+		if w.ends {
 			break
 		}
 	}
@@ -224,9 +235,12 @@ func (p *parser) search() {
 	}
 	first := p.next()
 	s := wish{kind: search, pattern: first.text}
+	var before word
 	for !first.ends && len(p.words) > 0 {
 		w := p.peek()
 		switch {
+		case p.place(before) && !w.isGlob():
+			s.path = w.text
 		case w.isGlob():
 			s.glob = w.text
 		case w.is("go") && s.glob == "":
@@ -238,7 +252,8 @@ func (p *parser) search() {
 			p.add(s)
 			return
 		}
-		if p.next(); w.ends {
+		before = p.next()
+		if w.ends {
 			break
 		}
 	}
@@ -282,7 +297,7 @@ func (p *parser) write() {
 			text = append(text, next.text)
 		}
 		named = false
-		if p.next(); next.ends && w.path != "" && !p.peek().is("with", "containing", "saying") {
+		if p.next(); (next.final || next.ends && !behind) && w.path != "" && !p.peek().is("with", "containing", "saying") {
 			break
 		}
 	}

@@ -14,6 +14,7 @@ type word struct {
 	lower  string
 	quoted bool
 	ends   bool // a sentence or a part of one ends behind it
+	final  bool // a sentence ends behind it
 }
 
 var quotes = map[rune]rune{'`': '`', '"': '"', '“': '”', '\'': '\''}
@@ -46,7 +47,12 @@ func split(prompt string) []word {
 			text = raw // the directory itself, or the one above
 		}
 		if text != "" {
-			words = append(words, word{text: text, lower: strings.ToLower(text), ends: strings.ContainsAny(raw[len(raw)-1:], ",.;:!?") && text != raw})
+			w := word{text: text, lower: strings.ToLower(text)}
+			if text != raw {
+				w.ends = strings.ContainsAny(raw[len(raw)-1:], ",.;:!?")
+				w.final = strings.ContainsAny(raw[len(raw)-1:], ".!?")
+			}
+			words = append(words, w)
 		}
 	}
 	return words
@@ -60,7 +66,7 @@ var wellKnown = []string{"readme", "makefile", "dockerfile", "license", "changel
 // isPath reports whether a word looks like a file or a directory. Commands and
 // texts in quotes do not.
 func (w word) isPath() bool {
-	if strings.ContainsAny(w.text, " \n\t<>|$=(){}*?[]") || strings.Contains(w.text, "://") {
+	if strings.ContainsAny(w.text, " \n\t<>|$=(){}*?[]") || strings.Contains(w.text, "://") || w.is("e.g", "i.e") {
 		return false
 	}
 	if w.text == "." || w.text == ".." || strings.Contains(w.text, "/") {
