@@ -107,12 +107,14 @@ func (m *mailbox) take() (message any, system, ok bool) {
 		m.system[0] = nil
 		if m.system = m.system[1:]; len(m.system) == 0 {
 			m.system = nil
+			clear(m.spare[:])
 		}
 		return message, true, true
 	}
 	if m.head == len(m.user) || m.suspended {
 		if m.head == len(m.user) {
 			m.user, m.head = nil, 0
+			clear(m.room[:]) // a burst that outgrew it was copied
 		}
 		m.running = false
 		return nil, false, false
