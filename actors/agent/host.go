@@ -39,10 +39,10 @@ type host struct {
 	task    Maintain
 	prompt  promptCache
 
-	replies  []func() // due once the log is with the session
+	replies  []func() // and questions, due once the log is with the session
 	idle     []chan<- struct{}
-	watched  map[dsh.MessageID]chan<- Outcome // not claimed yet
-	claimed  []chan<- Outcome                 // of the open turn
+	watched  []watch          // not claimed yet
+	claimed  []chan<- Outcome // of the open turn
 	subs     []chan<- hook.Notice
 	notices  notifier
 	disposal []chan<- error
@@ -98,20 +98,26 @@ func (h *host) Receive(c actor.Context) {
 // settle applies the answers known at once and, when the message's work is
 // done, hands the log on and tells those who wait for idle.
 func (h *host) settle(c actor.Context) {
-	for len(h.known) > 0 {
-		in := h.known[0]
-		h.known = h.known[1:]
-		h.feed(c, in)
+	for i := 0; i < len(h.known); i++ { // each may add more
+		h.feed(c, h.known[i])
 	}
-	h.known = nil
+	clear(h.known)
+	h.known = h.known[:0]
 	h.send(c)
 	for _, reply := range h.replies {
 		reply()
 	}
-	h.replies = nil
-	if !h.m.Idle() {
-		return
+	clear(h.replies)
+	h.replies = h.replies[:0]
+	if h.m.Idle() {
+		h.rest(c)
 	}
+}
+
+// rest tells those who wait for idle and gives back what an idle agent does
+// not need.
+func (h *host) rest(c actor.Context) {
+	h.known, h.replies = nil, nil
 	for _, reply := range h.idle {
 		reply <- struct{}{}
 	}
@@ -127,7 +133,7 @@ func (h *host) do(c actor.Context, msg Do) {
 	done := Done{}
 	for i, command := range msg.Commands {
 		if d, ok := command.(loop.Deliver); ok && i == 0 && msg.Outcome != nil {
-			h.watch(d.Message.ID, msg.Outcome)
+			h.watched = append(h.watched, watch{id: d.Message.ID, reply: msg.Outcome})
 		}
 		if err := h.feed(c, command); err != nil {
 			if done.Errs == nil {
@@ -135,7 +141,7 @@ func (h *host) do(c actor.Context, msg Do) {
 			}
 			done.Errs[i] = err
 			if i == 0 && msg.Outcome != nil {
-				h.unwatch(command, msg.Outcome)
+				h.watched = h.watched[:len(h.watched)-1] // refused: nothing follows
 			}
 		}
 	}
@@ -143,8 +149,8 @@ func (h *host) do(c actor.Context, msg Do) {
 	h.later(func() { msg.Reply <- done })
 }
 
-// later keeps a reply until what it tells of is in the log: whoever has it can
-// read the events behind it.
+// later keeps a reply, or a question to hooks, until what it tells of is in the
+// log: whoever has it can read the events behind it.
 func (h *host) later(reply func()) { h.replies = append(h.replies, reply) }
 
 // feed gives the machine one input and everything that follows from it at
@@ -174,7 +180,7 @@ func (h *host) perform(c actor.Context, effects []loop.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
 		case loop.Log:
-			h.log(e.Events)
+			h.log(c, e.Events)
 		case loop.Notify:
 			h.notify(e.Notice)
 		case loop.Sync:
@@ -211,16 +217,15 @@ func (h *host) perform(c actor.Context, effects []loop.Effect) {
 	}
 }
 
-// log keeps events for the session, joining slices that lie side by side.
-func (h *host) log(events []dsh.Event) {
+// log keeps events for the session. Slices that lie side by side become one
+// message.
+func (h *host) log(c actor.Context, events []dsh.Event) {
 	n := len(h.unsent)
-	if n > 0 && cap(h.unsent) >= n+len(events) && &h.unsent[:n+1][n] == &events[0] {
+	if n > 0 && cap(h.unsent) > n && &h.unsent[:n+1][n] == &events[0] {
 		h.unsent = h.unsent[:n+len(events)]
 	} else {
-		h.unsent = append(h.unsent[:n:n], events...)
-		if n == 0 {
-			h.unsent = events
-		}
+		h.send(c)
+		h.unsent = events
 	}
 	if h.cfg.Observer == nil {
 		return
@@ -254,7 +259,7 @@ func (h *host) openStream(c actor.Context, e loop.OpenStream) {
 	}
 	h.stream = c.Spawn(h.cfg.Streams)
 	c.Send(h.stream, llm.Open{
-		Context: h.turnContext(), Serve: h.cfg.Hooks.Streaming(provider.Stream), Request: e.Request, ReplyTo: h.self,
+		Context: h.base(), Serve: h.cfg.Hooks.Streaming(provider.Stream), Request: e.Request, ReplyTo: h.self,
 	})
 }
 
@@ -277,12 +282,16 @@ func (h *host) fed(c actor.Context, msg llm.Fed) {
 	}
 }
 
+// base returns a context that names the initiator.
+func (h *host) base() context.Context {
+	return hook.WithAgent(dsh.WithInitiator(context.Background(), h.cfg.Initiator), h.handle)
+}
+
 // turnContext returns the context of what is open, which names the initiator
 // and is cancelled with it.
 func (h *host) turnContext() context.Context {
 	if h.ctx == nil {
-		base := hook.WithAgent(dsh.WithInitiator(context.Background(), h.cfg.Initiator), h.handle)
-		h.ctx, h.cancel = context.WithCancelCause(base)
+		h.ctx, h.cancel = context.WithCancelCause(h.base())
 		if h.aborted != nil {
 			h.cancel(h.aborted)
 		}
@@ -304,7 +313,7 @@ func (h *host) abort(c actor.Context, e loop.Abort) {
 		h.cancel(h.aborted)
 	}
 	if h.stream != nil {
-		c.Send(h.stream, llm.Abort{Pos: e.Pos})
+		c.Send(h.stream, llm.Abort{Pos: e.Pos, Cause: h.aborted})
 	}
 	c.Send(h.cfg.Pool, toolpool.Abort{Pos: e.Pos, ReplyTo: h.self})
 }

@@ -12,7 +12,7 @@ import (
 // Messages the stream accepts.
 type (
 	// Open is the first message: ask Serve for the request and answer
-	// ReplyTo. Context is the turn's; it is not kept beyond the stream.
+	// ReplyTo. Context names the initiator; only an Abort cancels it.
 	Open struct {
 		Context context.Context //nolint:containedctx // it is the stream's life.
 		Serve   hook.StreamFunc
@@ -20,8 +20,12 @@ type (
 		ReplyTo *actor.PID
 	}
 
-	// Abort cancels the request. The feed still ends as any other does.
-	Abort struct{ Pos dsh.Pos }
+	// Abort cancels the request's context with Cause. The feed still ends as
+	// any other does.
+	Abort struct {
+		Pos   dsh.Pos
+		Cause error
+	}
 )
 
 // Fed is the message that the stream sends, any number of times: Feed has

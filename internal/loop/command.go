@@ -138,9 +138,11 @@ func (m *Machine) splice(s dsh.InboxSpliced) {
 }
 
 // cancel aborts the running phase, whose first cause wins, and drops what is
-// pending and a wake that waits, unless told to keep them.
+// pending and a wake that waits, unless told to keep them. A second disposal
+// leaves what came after the first in the log.
 func (m *Machine) cancel(in Cancel) {
-	if !in.KeepInbox {
+	again := in.Cause.Kind == dsh.CauseDisposed && m.disposed
+	if !in.KeepInbox && !again {
 		m.clearPending()
 		m.latched = false
 	}
