@@ -117,7 +117,7 @@ func (h *host) recover(c actor.Context, e loop.Recover) {
 func (h *host) askStopping(c actor.Context, e loop.AskStopping) {
 	ask := h.cfg.Hooks.TurnStopping
 	if ask == nil {
-		h.known = append(h.known, loop.Settled{Pos: e.Pos})
+		h.known = append(h.known, loop.Settled(e))
 		return
 	}
 	ctx, agent := h.turnContext(), h.handle
@@ -125,6 +125,6 @@ func (h *host) askStopping(c actor.Context, e loop.AskStopping) {
 		if err := ask(ctx, hook.EndingTurn{Agent: agent, Pos: e.Pos}); err != nil {
 			return loop.HookFailed{Pos: e.Pos, Err: err}
 		}
-		return loop.Settled{Pos: e.Pos}
+		return loop.Settled(e)
 	})
 }

@@ -135,7 +135,7 @@ func (h *host) do(c actor.Context, msg Do) {
 		if d, ok := command.(loop.Deliver); ok && i == 0 && msg.Outcome != nil {
 			h.watched = append(h.watched, watch{id: d.Message.ID, reply: msg.Outcome})
 		}
-		if err := h.feed(c, command); err != nil {
+		if err := h.apply(c, command); err != nil {
 			if done.Errs == nil {
 				done.Errs = make([]error, len(msg.Commands))
 			}
@@ -153,9 +153,13 @@ func (h *host) do(c actor.Context, msg Do) {
 // log: whoever has it can read the events behind it.
 func (h *host) later(reply func()) { h.replies = append(h.replies, reply) }
 
-// feed gives the machine one input and everything that follows from it at
-// once: what observers did, and borders without anything open.
-func (h *host) feed(c actor.Context, in loop.Input) error {
+// feed gives the machine an input that it cannot refuse.
+func (h *host) feed(c actor.Context, in loop.Input) { _ = h.apply(c, in) }
+
+// apply gives the machine one input and everything that follows from it at
+// once: what observers did, and borders without anything open. It returns why
+// the input was refused.
+func (h *host) apply(c actor.Context, in loop.Input) error {
 	now := time.Now().UnixMilli()
 	effects, refused := h.m.Step(now, in)
 	h.perform(c, effects)
@@ -343,7 +347,7 @@ func (h *host) endTurn(e loop.EndTurn) {
 
 func (h *host) maintain(c actor.Context, msg Maintain) {
 	h.task = msg
-	if err := h.feed(c, loop.Maintain{}); err != nil {
+	if err := h.apply(c, loop.Maintain{}); err != nil {
 		msg.Reply <- err
 	}
 	h.task = Maintain{}

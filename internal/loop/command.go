@@ -27,7 +27,8 @@ func (m *Machine) command(in Input) error {
 		return m.maintain()
 	case Append:
 		return m.appendFact(in)
-	default:
+	case Continue, Synced, Admitted, Refused, Prepared, Derived, Streamed, StreamEnded, Recovered, Settled, HookFailed,
+		Classified, Judged, Ran, Reviewed, ToolsFailed, Maintained:
 		panic(fmt.Sprintf("loop: %T is no command", in))
 	}
 	return nil
