@@ -146,34 +146,37 @@ func (w *wild) complain(format string, args ...any) {
 // act is what any user code may do: wait, deaf to ctx or not, talk to the
 // agent, fail, panic, end its goroutine.
 func (w *wild) act(ctx context.Context, who string) error {
-	if d := w.pause(who); d > 0 {
-		if w.chance(who, 4) {
-			time.Sleep(d)
-		} else {
-			select {
-			case <-time.After(d):
-			case <-ctx.Done():
-			}
-		}
-	}
-	if a, ok := hook.AgentFrom(ctx); ok && w.chance(who, 8) {
+	w.wait(ctx, who, w.pause(who))
+	if a, ok := hook.AgentFrom(ctx); ok && w.chance(who, 12) {
 		w.talk(ctx, who, a)
 	}
 	switch {
-	case w.chance(who, 25):
+	case w.chance(who, 50):
 		panic(errBroke)
-	case w.chance(who, 40):
+	case w.chance(who, 80):
 		runtime.Goexit()
 	case ctx.Err() != nil && w.draw(who, 2) == 0:
 		return context.Cause(ctx)
 	}
-	return w.breaks(who, 15)
+	return w.breaks(who, 30)
+}
+
+// wait lets time pass, until ctx ends or deaf to it.
+func (w *wild) wait(ctx context.Context, who string, d time.Duration) {
+	if w.chance(who, 4) {
+		time.Sleep(d)
+		return
+	}
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }
 
 func (w *wild) talk(ctx context.Context, who string, a hook.Agent) {
 	var err error
-	switch w.draw(who, 6) {
-	case 0:
+	switch w.draw(who, 11) {
+	case 0, 6:
 		err = a.Steer(ctx, dsh.PluginText(who, "steered"))
 	case 1, 2:
 		err = a.Inject(ctx, dsh.PluginText(who, "injected"))
@@ -181,7 +184,7 @@ func (w *wild) talk(ctx context.Context, who string, a hook.Agent) {
 		err = a.Followup(ctx, dsh.PluginText(who, "queued"))
 	case 4:
 		err = a.Cancel(ctx, dsh.Cause{Kind: dsh.CauseHook, Reason: who}, w.draw(who, 2) == 0)
-	case 5:
+	default:
 		_, err = a.Append(ctx, dsh.Opaque{Name: "todo/write", Raw: json.RawMessage("{}")}, dsh.SurfaceOp{}, nil)
 	}
 	if err != nil {
@@ -259,6 +262,7 @@ func (w *wild) tool(name string, mode tool.Mode) tool.Tool {
 	return tool.New(tool.Definition{Name: name, Mode: mode, Execute: func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		w.enter(name, mode)
 		defer w.leave(name)
+		w.wait(ctx, name, 6*w.pause(name))
 		if err := w.act(ctx, name); err != nil {
 			return tool.Result{}, err
 		}
@@ -284,6 +288,7 @@ func (w *wild) sometimes() tool.Tool {
 		Execute: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 			w.enter("cls", tool.Parallel)
 			defer w.leave("cls")
+			w.wait(ctx, "cls", 6*w.pause("cls"))
 			return tool.Text("classified"), w.act(ctx, "cls")
 		},
 	})
@@ -321,7 +326,7 @@ func (w *wild) respond(req *dsh.Request) script.Response {
 	if w.draw("model", 3) == 0 {
 		a.Reasoning = "hm"
 	}
-	for i := range w.draw("model", 5) {
+	for i := range w.draw("model", 7) {
 		name := []string{"par", "par", "exc", "cls", "nobody"}[w.draw("model", 5)]
 		a.Calls = append(a.Calls, dsh.ToolCall{ID: dsh.CallID(fmt.Sprint("c", i%3)), Name: name, Arguments: "{}"})
 	}
@@ -357,7 +362,7 @@ func (m *meddler) Noticed(_ hook.Notice, do func(loop.Input)) { m.meddle(do) }
 
 func (m *meddler) meddle(do func(loop.Input)) {
 	w := (*wild)(m)
-	if !w.chance("meddler", 40) {
+	if !w.chance("meddler", 80) {
 		return
 	}
 	switch w.draw("meddler", 4) {
@@ -375,9 +380,9 @@ func (m *meddler) meddle(do func(loop.Input)) {
 // send is one of several people who talk to the agent.
 func (w *wild) send(who string) {
 	for range 12 {
-		time.Sleep(w.pause(who))
-		switch w.draw(who, 12) {
-		case 0, 1, 2, 3:
+		time.Sleep(8 * w.pause(who))
+		switch w.draw(who, 14) {
+		case 0, 1, 2, 3, 12, 13:
 			d := followup("hello")
 			s := sent{d.Message.ID, make(chan agent.Outcome, 2)}
 			if done, _ := w.agent.Try(s.outcome, d); done.Err() == nil {
@@ -392,7 +397,9 @@ func (w *wild) send(who string) {
 		case 7:
 			w.agent.Do(cancelUser(true), followup("do this instead"))
 		case 8:
-			w.agent.Do(cancelUser(w.draw(who, 2) == 0))
+			if w.draw(who, 2) == 0 {
+				w.agent.Do(cancelUser(w.draw(who, 2) == 0))
+			}
 		case 9:
 			err := w.agent.Maintain(func(ctx context.Context) error { return w.act(ctx, "maintenance") })
 			if err != nil && w.isCalm() && !errors.Is(err, loop.ErrBusy) {
@@ -419,7 +426,7 @@ func (w *wild) run() {
 	go func() {
 		for {
 			select {
-			case <-time.After(time.Second):
+			case <-time.After(5 * time.Second):
 				w.agent.Do(cancelUser(true))
 			case <-impatient.Done():
 				return
@@ -430,15 +437,24 @@ func (w *wild) run() {
 	w.mu.Lock()
 	w.calm = true
 	w.mu.Unlock()
-	w.agent.WaitIdle()
+	if w.seed%3 > 0 { // else it is disposed of in the middle of things
+		w.agent.WaitIdle()
+		stop()
+		synctest.Wait()
+		w.check()
+	}
 	stop()
 	synctest.Wait()
-	w.check()
 	if err := w.agent.Dispose(); err != nil {
 		w.t.Errorf("seed %d: dispose: %v", w.seed, err)
 	}
 	if err := loglaw.Check(w.agent.Log()); err != nil {
 		w.t.Errorf("seed %d: after the disposal: %v", w.seed, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.bodies != 0 {
+		w.t.Errorf("seed %d: the disposal did not wait for %d bodies", w.seed, w.bodies)
 	}
 }
 

@@ -18,7 +18,8 @@ type watch struct {
 	due               []*dsh.Message
 	last              dsh.Ending // of the last turn/end
 	header            *dsh.Header
-	durable           dsh.Seq // what a barrier has made durable
+	config            dsh.CallConfig // of the last preparation
+	durable           dsh.Seq        // what a barrier has made durable
 	usage             dsh.Usage
 	derived           bool             // the last derivation succeeded
 	asked             map[dsh.Pos]bool // positions of the requests of this life
@@ -68,6 +69,8 @@ func (w *watch) input(m *Machine, in Input) {
 		}
 		w.disposed = w.disposed || in.Cause.Kind == dsh.CauseDisposed
 		w.latched = w.latched && in.KeepInbox && !w.disposed
+	case Prepared:
+		w.config = in.Config
 	case Derived:
 		w.derived = in.Err == nil
 	case Admitted:
@@ -108,8 +111,8 @@ func (w *watch) effect(s *sim, e Effect) {
 		if err := dsh.CheckRequest(e.Request.Messages); err != nil {
 			fail("request: %w", err)
 		}
-		if e.Request.Header != w.header {
-			fail("the request's header is not the one last logged")
+		if e.Request.Header != w.header || !w.header.Config.Equal(w.config) {
+			fail("the request's header is not the one last logged, or not what was prepared")
 		}
 	case EndTurn:
 		if e.Ending != w.last || len(s.open) > 0 {
