@@ -142,6 +142,9 @@ func (m *Machine) splice(s dsh.InboxSpliced) {
 // pending and a wake that waits, unless told to keep them. A second disposal
 // leaves what came after the first in the log.
 func (m *Machine) cancel(in Cancel) {
+	if in.Holding != "" && !m.turn.holds(in.Holding) {
+		return
+	}
 	again := in.Cause.Kind == dsh.CauseDisposed && m.disposed
 	if !in.KeepInbox && !again {
 		m.clearPending()

@@ -21,6 +21,7 @@ type watch struct {
 	config            dsh.CallConfig // of the last preparation
 	durable           dsh.Seq        // what a barrier has made durable
 	usage             dsh.Usage
+	attempt           *dsh.Usage       // last told by the open stream
 	derived           bool             // the last derivation succeeded
 	asked             map[dsh.Pos]bool // positions of the requests of this life
 	latched, disposed bool
@@ -75,6 +76,10 @@ func (w *watch) input(m *Machine, in Input) {
 		w.derived = in.Err == nil
 	case Admitted:
 		w.due = slices.Clone(in.Messages)
+	case StreamEnded:
+		if w.attempt != nil {
+			w.usage, w.attempt = w.usage.Add(*w.attempt), nil
+		}
 	case Ran:
 		delete(w.running, in.Call)
 	case Maintained:
@@ -196,9 +201,8 @@ func (w *watch) event(ev dsh.Event) {
 		if w.aborted {
 			fail("a chunk is logged after the abort")
 		}
-	case dsh.AssistantMessage:
-		if d.Usage != nil {
-			w.usage = w.usage.Add(*d.Usage)
+		if usage, ok := d.Chunk.(dsh.Usage); ok {
+			w.attempt = &usage
 		}
 	case dsh.RequestHeader:
 		if d.Reason == dsh.HeaderChange && d.Header.Equal(w.header) {
