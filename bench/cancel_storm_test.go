@@ -13,7 +13,7 @@ import (
 )
 
 // storm is how many agents are cancelled while their models answer.
-const storm = 10_000
+func storm() int { return scaled(10_000) }
 
 // How long until everything is quiet after all is cancelled? Each agent is in
 // the middle of a stream that ends only with its context. Each is cancelled
@@ -33,7 +33,7 @@ func BenchmarkCancelStorm(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()
-		talks := make([]talk, storm)
+		talks := make([]talk, storm())
 		renew(b, p, talks)
 		streaming.Store(0)
 		for _, t := range talks {
@@ -41,7 +41,7 @@ func BenchmarkCancelStorm(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		for streaming.Load() < storm {
+		for streaming.Load() < int64(storm()) {
 			time.Sleep(time.Millisecond)
 		}
 		b.StartTimer()

@@ -7,6 +7,7 @@ import "testing"
 // system counts, with free memory given back; both above what the process had
 // before it opened the first.
 func benchIdle(b *testing.B, where string, n int) {
+	n = scaled(n)
 	var sum sizes
 	for b.Loop() {
 		s := inChild(b, where, "idle", n)

@@ -58,9 +58,9 @@ func benchRatio(b *testing.B, w work, n, turns int) {
 	b.ReportMetric(y, "floor-ns/turn")
 }
 
-func BenchmarkRatioW1(b *testing.B) { benchRatio(b, textTurn(pieces), 512, 1) }
+func BenchmarkRatioW1(b *testing.B) { benchRatio(b, textTurn(pieces), scaled(512), 1) }
 
-func BenchmarkRatioW2(b *testing.B) { benchRatio(b, toolTurn(1, trivial), 512, 1) }
+func BenchmarkRatioW2(b *testing.B) { benchRatio(b, toolTurn(1, trivial), scaled(512), 1) }
 
 func BenchmarkRatioW3(b *testing.B) { benchRatio(b, toolTurn(8, slow), 8, 1) }
 
@@ -68,11 +68,11 @@ func BenchmarkRatioW3(b *testing.B) { benchRatio(b, toolTurn(8, slow), 8, 1) }
 // turns of a conversation with ten first turns.
 func BenchmarkRatioW2x10(b *testing.B) {
 	w := toolTurn(1, trivial)
-	b.Run("floor", func(b *testing.B) { benchRatio(b, w, 64, turns) })
+	b.Run("floor", func(b *testing.B) { benchRatio(b, w, scaled(64), turns) })
 	b.Run("growth", func(b *testing.B) {
-		p := onRuntime(b, w)
+		p, n := onRuntime(b, w), scaled(64)
 		defer p.close(b)
-		x, y := rounds(b, batch(b, p, 64, turns), batch(b, p, 640, 1), 640)
+		x, y := rounds(b, batch(b, p, n, turns), batch(b, p, n*turns, 1), n*turns)
 		b.ReportMetric(x/y, "x-W2")
 		b.ReportMetric(x, "ns/turn")
 		b.ReportMetric(y, "first-ns/turn")
@@ -83,7 +83,7 @@ func BenchmarkRatioW2x10(b *testing.B) {
 func BenchmarkRatioW4(b *testing.B) {
 	w := toolTurn(1, trivial)
 	round := func(p place) func() time.Duration {
-		talks := make([]talk, crowd)
+		talks := make([]talk, crowd())
 		return func() time.Duration {
 			renew(b, p, talks)
 			defer endAll(b, talks)
@@ -92,7 +92,7 @@ func BenchmarkRatioW4(b *testing.B) {
 	}
 	over, under := onRuntime(b, w), onFloor(logChunks, w)
 	defer over.close(b)
-	x, y := rounds(b, round(over), round(under), crowd*turns)
+	x, y := rounds(b, round(over), round(under), crowd()*turns)
 	b.ReportMetric(y/x, "of-floor")
 	b.ReportMetric(1e9/x, "turns/s")
 	b.ReportMetric(1e9/y, "floor-turns/s")

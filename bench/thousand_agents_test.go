@@ -7,7 +7,15 @@ import (
 )
 
 // crowd is how many agents work at once in W4.
-const crowd = 1_000
+func crowd() int { return scaled(1_000) }
+
+// scaled is n, or a tenth of it in a smoke run, whose numbers say nothing.
+func scaled(n int) int {
+	if testing.Short() {
+		return n / 10
+	}
+	return n
+}
 
 // benchCrowd measures a thousand agents, each with a caller of its own that
 // takes ten turns. Opening and ending them is off the clock. The peak of the
@@ -19,7 +27,7 @@ func benchCrowd(b *testing.B, where string) {
 	var spent time.Duration
 	for b.Loop() {
 		b.StopTimer()
-		talks := make([]talk, crowd)
+		talks := make([]talk, crowd())
 		renew(b, p, talks)
 		b.StartTimer()
 		spent += work10(b, talks)
@@ -27,8 +35,8 @@ func benchCrowd(b *testing.B, where string) {
 		endAll(b, talks)
 		b.StartTimer()
 	}
-	b.ReportMetric(crowd*turns*float64(b.N)/spent.Seconds(), "turns/s")
-	b.ReportMetric(inChild(b, where, "crowd", crowd).PeakMB, "peak-RSS-MB")
+	b.ReportMetric(float64(crowd()*turns*b.N)/spent.Seconds(), "turns/s")
+	b.ReportMetric(inChild(b, where, "crowd", crowd()).PeakMB, "peak-RSS-MB")
 }
 
 // work10 takes ten turns of all conversations at once.

@@ -89,7 +89,6 @@ func panicAt(t *testing.T, n int, store session.Store) (struck bool) {
 	reader.Go(func() {
 		for ev, err := range a.Follow(following, 0) {
 			if err != nil {
-				t.Logf("READER %v", err)
 				return
 			}
 			followed = append(followed, ev)
@@ -137,12 +136,6 @@ func panicAt(t *testing.T, n int, store session.Store) (struck bool) {
 	}
 	if s, err := a.State(t.Context()); err != nil || int(s.Next) != len(followed) {
 		t.Errorf("the reader has %d events of %d (%v)", len(followed), s.Next, err)
-	}
-	if t.Failed() {
-		t.Logf("followed:")
-		for _, ev := range followed { t.Logf("%s", ev.AppendJSON(nil)) }
-		t.Logf("events:")
-		for ev := range a.Events(t.Context(), 0) { t.Logf("%s", ev.AppendJSON(nil)) }
 	}
 	return b.at != ""
 }

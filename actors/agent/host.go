@@ -55,6 +55,8 @@ func (h *host) Receive(c actor.Context) {
 	case *actor.Started:
 		h.self = c.Self()
 		h.feed(c, loop.Start{Source: h.cfg.Source})
+	case *actor.Stopping:
+		return // after a failure there is nothing to settle
 	case *actor.Stopped:
 		h.stopped()
 		return
@@ -412,7 +414,7 @@ func (h *host) rescue(c actor.Context) {
 	h.cfg.Logger.Error("agent failed", zap.String("agent", string(h.cfg.Initiator.Agent)),
 		zap.String("state", h.m.State()), zap.Stringer("pos", h.m.Pos()),
 		zap.Error(err), zap.ByteString("stack", debug.Stack()))
-	h.unsent, h.known, h.front = nil, nil, nil
+	h.unsent, h.known, h.front, h.replies = nil, nil, nil, nil // whoever waits sees the agent go
 	h.handle.failure.Store(&err)
 	c.Stop(c.Self())
 	if h.cfg.Crashed != nil {

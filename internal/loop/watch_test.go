@@ -110,6 +110,7 @@ func (w *watch) effect(s *sim, e Effect) {
 		}
 		w.asked[e.Pos] = true
 	case OpenStream:
+		w.attempt = nil
 		if !w.derived {
 			fail("a request is made although the log is not durable")
 		}
