@@ -379,19 +379,16 @@ func (h *host) dispose(c actor.Context) {
 	h.notify(hook.Disposed{})
 	replies := h.disposal
 	h.disposal = nil
-	closed := make(chan error, 1)
+	closed := make(chan error, len(replies))
 	c.Send(h.cfg.Session, session.Close{Reply: closed})
 	gone := h.handle.sessionGone
 	go func() {
+		<-gone // the session answers before it goes
 		var err error
 		select {
 		case err = <-closed:
-		case <-gone:
-			select {
-			case err = <-closed:
-			default:
-				err = errors.New("agent: the session stopped before it was closed")
-			}
+		default:
+			err = errors.New("agent: the session stopped before it was closed")
 		}
 		for _, reply := range replies {
 			reply <- err
