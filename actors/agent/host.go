@@ -263,7 +263,7 @@ func (h *host) openStream(c actor.Context, e loop.OpenStream) {
 		}})
 		return
 	}
-	h.stream = c.Spawn(h.cfg.Streams)
+	h.stream = c.ActorSystem().Root.Spawn(h.cfg.Streams)
 	c.Send(h.stream, llm.Open{
 		Context: h.base(), Serve: h.cfg.Hooks.Streaming(provider.Stream), Request: e.Request, ReplyTo: h.self,
 	})
@@ -423,6 +423,9 @@ func (h *host) rescue(c actor.Context) {
 func (h *host) stopped() {
 	if h.cancel != nil {
 		h.cancel(context.Canceled)
+	}
+	if h.stream != nil {
+		h.handle.root.Send(h.stream, llm.Abort{Cause: h.handle.Err()})
 	}
 	for _, reply := range h.disposal {
 		reply <- ErrGone

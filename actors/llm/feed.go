@@ -31,6 +31,9 @@ func (f *Feed) Take() (chunks []dsh.Chunk, ended bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	chunks, f.chunks, f.told = f.chunks, nil, false
+	if cap(chunks)-len(chunks) >= feedRoom {
+		chunks = append([]dsh.Chunk(nil), chunks...) // the log keeps it
+	}
 	if f.room != nil {
 		close(f.room)
 		f.room = nil

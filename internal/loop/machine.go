@@ -65,8 +65,7 @@ type Machine struct {
 
 	state     state
 	pos       dsh.Pos
-	turn      turn
-	prompt    Prompt    // of the open step
+	turn      *turn     // nil while none is open
 	aborted   dsh.Cause // of the phase that runs; zero if not aborted
 	latched   bool      // input woke the machine while it could not open a turn
 	disposed  bool      // no wake is latched any more
@@ -79,7 +78,8 @@ type Machine struct {
 	mark int         // slab[mark:] is logged and not yet in out
 }
 
-// turn is what is known of the open turn.
+// turn is what is known of the open turn. It exists while that is open, so that
+// an idle machine does not pay for it.
 type turn struct {
 	claimed []*dsh.Message
 	step    int  // steps opened
@@ -88,6 +88,7 @@ type turn struct {
 	err     error // behind an error ending
 	usage   dsh.Usage
 	answer  *dsh.Message
+	prompt  Prompt // of the open step
 }
 
 // New returns the machine of a new session.
@@ -183,7 +184,7 @@ func (m *Machine) logMessage(fact dsh.Fact, sources dsh.Sources) dsh.Seq {
 }
 
 // slabSize is how many events share an allocation.
-const slabSize = 16
+const slabSize = 8
 
 // append numbers ev, folds it and puts it into the effects. It returns the
 // event's (first) sequence number. The caller has made sure that the history
