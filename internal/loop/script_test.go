@@ -195,7 +195,7 @@ func (p *player) feed(in Input) {
 // note remembers what later lines answer by default.
 func (p *player) note(e Effect) {
 	switch e := e.(type) {
-	case Log:
+	case *Log:
 		for i := range e.Events {
 			p.record(e.Events[i])
 		}
