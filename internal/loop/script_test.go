@@ -497,7 +497,7 @@ func streamed(pos dsh.Pos, rest string) (Input, error) {
 			kind, value := word(value)
 			reason := dsh.FinishReason{Kind: dsh.FinishKind(kind)}
 			if value != "" {
-				reason.Failure, _ = failure(value).(*dsh.Failure)
+				reason.Failure = dsh.AsFailure(failure(value))
 			}
 			in.Chunks = append(in.Chunks, dsh.Finish{Reason: reason})
 		default:

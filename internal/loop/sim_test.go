@@ -327,9 +327,9 @@ func (s *sim) answerTo(q question) Input {
 		if s.broke() {
 			return HookFailed{Pos: e.Pos, Err: errBroke}
 		}
-		return Settled{Pos: e.Pos}
+		return Settled(e)
 	case RunMaintenance:
-		return Maintained{Pos: e.Pos}
+		return Maintained(e)
 	default:
 		return s.callAnswer(e)
 	}
