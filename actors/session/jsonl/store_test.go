@@ -11,9 +11,8 @@ import (
 )
 
 var encodings = map[string]jsonl.Options{
-	"zstd":     {},
-	"raw":      {Encoding: jsonl.Raw},
-	"one each": {SyncEach: true},
+	"zstd": {},
+	"raw":  {Encoding: jsonl.Raw, SyncEach: true},
 }
 
 func open(t testing.TB, dir string, opts jsonl.Options) *jsonl.Store {

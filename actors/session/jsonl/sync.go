@@ -3,6 +3,7 @@ package jsonl
 import (
 	"errors"
 	"os"
+	"runtime"
 	"sync"
 )
 
@@ -52,6 +53,7 @@ func (s *syncer) sync(alone func() error, together bool) error {
 
 func (s *syncer) run() {
 	for {
+		runtime.Gosched() // let others come along
 		s.mu.Lock()
 		round := s.waiting
 		s.waiting = nil
