@@ -45,7 +45,7 @@ type host struct {
 	watched  []watch          // not claimed yet
 	claimed  []chan<- Outcome // of the open turn
 	subs     []chan<- hook.Notice
-	notices  notifier
+	notices  *notifier
 	disposal []chan<- error
 }
 

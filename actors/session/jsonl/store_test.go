@@ -3,8 +3,6 @@ package jsonl_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/actors/session/jsonl"
 	"github.com/dsh-actor/dsh-actor/actors/session/sessiontest"
@@ -25,7 +23,6 @@ func open(t testing.TB, dir string, opts jsonl.Options) *jsonl.Store {
 }
 
 func TestConformance(t *testing.T) {
-	defer goleak.VerifyNone(t)
 	for name, opts := range encodings {
 		t.Run(name, func(t *testing.T) {
 			sessiontest.Run(t, func(t *testing.T) session.Store { return open(t, t.TempDir(), opts) })
