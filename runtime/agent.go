@@ -26,6 +26,13 @@ type Agent struct {
 	id      dsh.AgentID
 	session dsh.SessionID
 
+	// The place in the tree; see tree.go.
+	parent *Agent // nil for a top-level agent
+	child  *Child // what the agent is to its parent, or nil
+	root   dsh.AgentID
+	depth  int
+	kids   *kids // guarded by rt.tree.mu; nil before the first child
+
 	life     atomic.Pointer[life]
 	mu       sync.Mutex // guards reopening and disposing
 	disposed bool
@@ -294,6 +301,18 @@ func (a *Agent) State(ctx context.Context) (State, error) {
 func (a *Agent) Dispose(ctx context.Context) error { return a.dispose(ctx, false) }
 
 func (a *Agent) dispose(ctx context.Context, keepInbox bool) error {
+	drained, err := a.drainFirst(ctx, keepInbox)
+	if err != nil {
+		return err
+	}
+	if err := a.stop(ctx, keepInbox || drained); err != nil || a.child == nil {
+		return err
+	}
+	return a.child.waitGone(ctx)
+}
+
+// stop ends the agent itself.
+func (a *Agent) stop(ctx context.Context, keepInbox bool) error {
 	a.mu.Lock()
 	a.disposed = true
 	l := a.life.Load()
@@ -302,7 +321,7 @@ func (a *Agent) dispose(ctx context.Context, keepInbox bool) error {
 	l.handle.Send(agent.Dispose{KeepInbox: keepInbox, Reply: reply})
 	select {
 	case err := <-reply:
-		a.rt.forget(a)
+		a.forget()
 		return err
 	case <-l.handle.Gone():
 		// The session closes behind the agent; its error is the reply's.
@@ -311,7 +330,7 @@ func (a *Agent) dispose(ctx context.Context, keepInbox bool) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		a.rt.forget(a)
+		a.forget()
 		select {
 		case err := <-reply:
 			return err
@@ -320,6 +339,14 @@ func (a *Agent) dispose(ctx context.Context, keepInbox bool) error {
 		}
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// forget gives the agent's ID up. That of a child is given up by whoever tells
+// how it ended.
+func (a *Agent) forget() {
+	if a.child == nil {
+		a.rt.forget(a)
 	}
 }
 

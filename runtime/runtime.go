@@ -17,6 +17,7 @@ import (
 	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/actors/session/memory"
 	"github.com/dsh-actor/dsh-actor/actors/toolpool"
+	"github.com/dsh-actor/dsh-actor/delegation"
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/hook"
 	"github.com/dsh-actor/dsh-actor/internal/loop"
@@ -56,6 +57,8 @@ type Options struct {
 	// MaxToolBodies bounds the tool bodies that run at once in the process;
 	// 0 means 1,024.
 	MaxToolBodies int
+	// Delegation bounds agents' children.
+	Delegation Delegation
 	// Logger gets the runtime's own messages; nil discards them. Message
 	// contents are logged at debug level only.
 	Logger *zap.Logger
@@ -71,10 +74,13 @@ type Runtime struct {
 	streams *actor.Props
 	hooks   *hook.Set
 	tools   *tool.Registry
+	watch   []delegation.Observer
+	tree    tree
 
-	mu     sync.RWMutex
-	agents map[dsh.AgentID]*Agent // nil entries are reserved
-	closed bool
+	mu       sync.RWMutex
+	agents   map[dsh.AgentID]*Agent // nil entries are reserved
+	sessions map[dsh.SessionID]*Agent
+	closed   bool
 }
 
 // New starts a runtime. It reports every problem of opts at once.
@@ -87,6 +93,7 @@ func New(opts Options) (*Runtime, error) {
 			errs = append(errs, fmt.Errorf("provider %q: a name and a provider are needed", name))
 		}
 	}
+	errs = append(errs, opts.Delegation.check())
 	if opts.MaxToolBodies < 0 {
 		errs = append(errs, fmt.Errorf("MaxToolBodies is %d: it must not be negative", opts.MaxToolBodies))
 	}
@@ -106,7 +113,9 @@ func New(opts Options) (*Runtime, error) {
 		opts: opts, system: system, workers: workers, hooks: hooks, tools: tools,
 		pool:    system.Root.Spawn(toolpool.Props(toolpool.Config{Limit: opts.MaxToolBodies}, workers.Mailbox())),
 		streams: llm.Props(workers.Mailbox()),
-		agents:  map[dsh.AgentID]*Agent{},
+		watch:   observers(opts.Hooks),
+		tree:    tree{roots: map[dsh.AgentID]int{}},
+		agents:  map[dsh.AgentID]*Agent{}, sessions: map[dsh.SessionID]*Agent{},
 	}, nil
 }
 
@@ -146,15 +155,24 @@ func (rt *Runtime) Close(ctx context.Context) error {
 	}
 	rt.closed = true
 	rt.mu.Unlock()
-	agents := rt.Agents()
-	done := make(chan error, len(agents))
-	for _, a := range agents {
-		go func() { done <- a.dispose(ctx, true) }()
-	}
 	var errs []error
-	for range agents {
-		errs = append(errs, <-done)
+	// Parents take their children with them; what is left then has none.
+	for _, tops := range []bool{true, false} {
+		var agents []*Agent
+		for _, a := range rt.Agents() {
+			if a.child == nil || !tops {
+				agents = append(agents, a)
+			}
+		}
+		done := make(chan error, len(agents))
+		for _, a := range agents {
+			go func() { done <- a.dispose(ctx, true) }()
+		}
+		for range agents {
+			errs = append(errs, <-done)
+		}
 	}
+	errs = append(errs, rt.tree.wait(ctx))
 	if ctx.Err() == nil {
 		rt.system.Root.Stop(rt.pool)
 		rt.system.Shutdown()
@@ -191,6 +209,7 @@ func (rt *Runtime) settle(id dsh.AgentID, a *Agent) error {
 		return ErrClosed
 	}
 	rt.agents[id] = a
+	rt.sessions[a.session] = a
 	return nil
 }
 
@@ -200,6 +219,16 @@ func (rt *Runtime) forget(a *Agent) {
 	if rt.agents[a.id] == a {
 		delete(rt.agents, a.id)
 	}
+	if rt.sessions[a.session] == a {
+		delete(rt.sessions, a.session)
+	}
+}
+
+// live returns the agent that has a session open, or nil.
+func (rt *Runtime) live(id dsh.SessionID) *Agent {
+	rt.mu.RLock()
+	defer rt.mu.RUnlock()
+	return rt.sessions[id]
 }
 
 func (rt *Runtime) provider(name string) (llm.Provider, bool) {

@@ -35,7 +35,11 @@ func Spawn(system *actor.ActorSystem, cfg *Config, sessionGone <-chan struct{}, 
 		initiator: cfg.Initiator, root: system.Root, gone: make(chan struct{}), sessionGone: sessionGone,
 	}
 	h.pid = system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
-		return &host{cfg: cfg, m: cfg.Machine, handle: h}
+		host := &host{cfg: cfg, m: cfg.Machine, handle: h, face: h}
+		if cfg.Face != nil {
+			host.face = cfg.Face(h)
+		}
+		return host
 	}, opts...))
 	return h
 }
@@ -67,6 +71,9 @@ func (h *Handle) Err() error {
 	}
 	return ErrGone
 }
+
+// Initiator returns who the agent acts for.
+func (h *Handle) Initiator() dsh.Initiator { return h.initiator }
 
 // Send hands the agent a message of its protocol.
 func (h *Handle) Send(message any) { h.root.Send(h.pid, message) }

@@ -26,6 +26,7 @@ type host struct {
 	cfg    *Config
 	m      *loop.Machine
 	handle *Handle
+	face   hook.Agent // what hooks and tools get
 	self   *actor.PID
 
 	known  []loop.Input // answers known at once, behind the current message
@@ -46,6 +47,7 @@ type host struct {
 	subs     []chan<- hook.Notice
 	notices  notifier
 	disposal []chan<- error
+	retiring *Retire // nil until asked to
 }
 
 // Receive handles one message. It never waits.
@@ -88,6 +90,9 @@ func (h *host) Receive(c actor.Context) {
 		h.subs = append(h.subs, msg.Notices)
 	case Unsubscribe:
 		h.subs = without(h.subs, msg.Notices)
+	case Retire:
+		h.retiring = &msg
+	case Nudge: // the look is in settle
 	case Dispose:
 		h.disposal = append(h.disposal, msg.Reply)
 		h.feed(c, loop.Cancel{Cause: dsh.Cause{Kind: dsh.CauseDisposed}, KeepInbox: msg.KeepInbox})
@@ -117,7 +122,7 @@ func (h *host) settle(c actor.Context) {
 	}
 	h.idle = nil
 	h.m.Rest()
-	if len(h.disposal) > 0 {
+	if len(h.disposal) > 0 || h.retires(c) {
 		h.dispose(c)
 	}
 }
@@ -128,6 +133,9 @@ func (h *host) do(c actor.Context, msg Do) {
 	for i, command := range msg.Commands {
 		if d, ok := command.(loop.Deliver); ok && i == 0 && msg.Outcome != nil {
 			h.watch(d.Message.ID, msg.Outcome)
+		}
+		if cancel, ok := command.(loop.Cancel); ok && !cancel.KeepInbox && h.m.Idle() && h.cfg.Kin != nil {
+			h.cfg.Kin.Abort() // an idle machine has nothing to abort, its children may have
 		}
 		if err := h.feed(c, command); err != nil {
 			if done.Errs == nil {
@@ -193,6 +201,8 @@ func (h *host) perform(c actor.Context, effects []loop.Effect) {
 			h.recover(c, e)
 		case loop.AskStopping:
 			h.askStopping(c, e)
+		case loop.AwaitChildren:
+			h.awaitChildren(c, e)
 		case loop.Classify:
 			h.classify(c, e)
 		case loop.Judge:
@@ -254,6 +264,7 @@ func (h *host) openStream(c actor.Context, e loop.OpenStream) {
 	}
 	h.stream = c.Spawn(h.cfg.Streams)
 	c.Send(h.stream, llm.Open{
+		Initiator: h.cfg.Initiator,
 		Context: h.turnContext(), Serve: h.cfg.Hooks.Streaming(provider.Stream), Request: e.Request, ReplyTo: h.self,
 	})
 }
@@ -281,7 +292,7 @@ func (h *host) fed(c actor.Context, msg llm.Fed) {
 // and is cancelled with it.
 func (h *host) turnContext() context.Context {
 	if h.ctx == nil {
-		base := hook.WithAgent(dsh.WithInitiator(context.Background(), h.cfg.Initiator), h.handle)
+		base := hook.WithAgent(dsh.WithInitiator(context.Background(), h.cfg.Initiator), h.face)
 		h.ctx, h.cancel = context.WithCancelCause(base)
 		if h.aborted != nil {
 			h.cancel(h.aborted)
@@ -306,6 +317,9 @@ func (h *host) abort(c actor.Context, e loop.Abort) {
 	if h.stream != nil {
 		c.Send(h.stream, llm.Abort{Pos: e.Pos})
 	}
+	if h.cfg.Kin != nil {
+		h.cfg.Kin.Abort()
+	}
 	c.Send(h.cfg.Pool, toolpool.Abort{Pos: e.Pos, ReplyTo: h.self})
 }
 
@@ -322,6 +336,16 @@ func (e *AbortedError) Error() string {
 
 // Unwrap returns context.Canceled.
 func (e *AbortedError) Unwrap() error { return context.Canceled }
+
+// awaitChildren asks for the children to settle; without any the answer is
+// known at once.
+func (h *host) awaitChildren(c actor.Context, e loop.AwaitChildren) {
+	root, self, settled := c.ActorSystem().Root, h.self, loop.ChildrenSettled{Pos: e.Pos}
+	tell := func() { root.Send(self, answer{input: settled}) }
+	if h.cfg.Kin == nil || !h.cfg.Kin.Await(tell) {
+		h.front = append(h.front, settled)
+	}
+}
 
 func (h *host) endTurn(e loop.EndTurn) {
 	h.endContext()
@@ -357,6 +381,16 @@ func (h *host) inspect() State {
 		Status: h.m.Status(), LastTurn: h.m.LastTurn(), Next: h.m.Next(), Inbox: h.m.Inbox(),
 		Surface: history.Surface(), Messages: history.Messages(),
 	}
+}
+
+// retires reports whether an idle agent that is to retire is quiet by now.
+func (h *host) retires(c actor.Context) bool {
+	if h.retiring == nil || h.m.Pending(dsh.NextTurn) > 0 || h.cfg.Kin != nil && h.cfg.Kin.Busy() {
+		return false
+	}
+	h.feed(c, loop.Cancel{Cause: dsh.Cause{Kind: dsh.CauseDisposed}, KeepInbox: h.retiring.KeepInbox})
+	h.send(c)
+	return true
 }
 
 // dispose ends an agent that is quiet.
@@ -416,6 +450,9 @@ func (h *host) stopped() {
 		reply <- ErrGone
 	}
 	close(h.handle.gone)
+	if h.cfg.Stopped != nil {
+		h.cfg.Stopped()
+	}
 }
 
 func without[T comparable](list []T, gone T) []T {

@@ -22,7 +22,7 @@ func (h *host) notify(n hook.Notice) {
 		}
 	}
 	if run := h.cfg.Hooks.Notified; run != nil {
-		h.notices.push(func() { run(h.handle, n) })
+		h.notices.push(func() { run(h.face, n) })
 	}
 }
 

@@ -13,7 +13,10 @@ import (
 type (
 	// Open is the first message: ask Serve for the request and answer
 	// ReplyTo. Context is the turn's; it is not kept beyond the stream.
+	// Initiator is the agent on whose behalf the model is asked.
 	Open struct {
+		Initiator dsh.Initiator
+
 		Context context.Context //nolint:containedctx // it is the stream's life.
 		Serve   hook.StreamFunc
 		Request *dsh.Request

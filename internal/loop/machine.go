@@ -159,6 +159,9 @@ func (m *Machine) Inbox() dsh.Inbox {
 	}
 }
 
+// Pending returns how many messages wait for target.
+func (m *Machine) Pending(target dsh.Target) int { return m.inbox.Len(target) }
+
 // History returns the history, which the caller may only read, and only until
 // the next Step.
 func (m *Machine) History() *dsh.History { return &m.history }
