@@ -56,13 +56,13 @@ type Gear struct {
 // A Filter says which tools a child has; the zero value leaves it all.
 type Filter struct {
 	// Allow lists the only tools that it has, unless nil.
-	Allow []string `json:"allow,omitempty"`
+	Allow []string `json:"allow,omitzero"`
 	// Deny lists tools that it has not.
 	Deny []string `json:"deny,omitempty"`
 }
 
 // IsZero reports whether the filter hides nothing.
-func (f Filter) IsZero() bool { return f.Allow == nil && f.Deny == nil }
+func (f Filter) IsZero() bool { return f.Allow == nil && len(f.Deny) == 0 }
 
 // Check reports every problem of the spec at once.
 func (s *Spec) Check() error {

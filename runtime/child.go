@@ -13,6 +13,7 @@ import (
 	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/delegation"
 	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/hook"
 	"github.com/dsh-actor/dsh-actor/internal/loop"
 )
 
@@ -337,6 +338,20 @@ func (c *Child) started() delegation.Started {
 func contained(run func()) {
 	defer func() { _ = recover() }()
 	run()
+}
+
+// chained returns the hooks without those that only observe children.
+func chained(hooks []any) []any {
+	var kept []any
+	for _, h := range hooks {
+		if _, ok := h.(delegation.Observer); ok {
+			if _, err := hook.NewSet(h); err != nil {
+				continue
+			}
+		}
+		kept = append(kept, h)
+	}
+	return kept
 }
 
 // observers returns the hooks that are told of children.

@@ -50,7 +50,8 @@ type Options struct {
 	Providers map[string]llm.Provider
 	// Tools that every agent has.
 	Tools []tool.Tool
-	// Hooks that every agent has: values with interfaces of package hook.
+	// Hooks that every agent has: values with interfaces of package hook, or
+	// with [delegation.Observer].
 	Hooks []any
 	// Store keeps the sessions; nil keeps them in memory.
 	Store session.Store
@@ -85,6 +86,8 @@ type Runtime struct {
 
 // New starts a runtime. It reports every problem of opts at once.
 func New(opts Options) (*Runtime, error) {
+	watch := observers(opts.Hooks)
+	opts.Hooks = chained(opts.Hooks)
 	hooks, hookErr := hook.NewSet(opts.Hooks...)
 	tools := tool.NewRegistry(nil)
 	errs := []error{hookErr, tools.Register(opts.Tools...)}
@@ -113,7 +116,7 @@ func New(opts Options) (*Runtime, error) {
 		opts: opts, system: system, workers: workers, hooks: hooks, tools: tools,
 		pool:    system.Root.Spawn(toolpool.Props(toolpool.Config{Limit: opts.MaxToolBodies}, workers.Mailbox())),
 		streams: llm.Props(workers.Mailbox()),
-		watch:   observers(opts.Hooks),
+		watch:   watch,
 		tree:    tree{roots: map[dsh.AgentID]int{}},
 		agents:  map[dsh.AgentID]*Agent{}, sessions: map[dsh.SessionID]*Agent{},
 	}, nil
