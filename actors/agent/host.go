@@ -48,11 +48,16 @@ type host struct {
 	notices  notifier
 	disposal []chan<- error
 	retiring *Retire // nil until asked to
+	over     bool    // disposed of: it is stopping and takes nothing any more
 }
 
 // Receive handles one message. It never waits.
 func (h *host) Receive(c actor.Context) {
 	defer h.rescue(c)
+	if h.over {
+		h.refuse(c)
+		return
+	}
 	switch msg := c.Message().(type) {
 	case *actor.Started:
 		h.self = c.Self()
@@ -98,6 +103,19 @@ func (h *host) Receive(c actor.Context) {
 		h.feed(c, loop.Cancel{Cause: dsh.Cause{Kind: dsh.CauseDisposed}, KeepInbox: msg.KeepInbox})
 	}
 	h.settle(c)
+}
+
+// refuse takes nothing from anybody: who waits for a reply sees the agent go.
+// The library lets messages in until the agent's own children have stopped.
+func (h *host) refuse(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *actor.Stopped:
+		h.stopped()
+	case Dispose:
+		h.disposal = append(h.disposal, msg.Reply)
+	case llm.Fed:
+		msg.Feed.Take() // so that a stream of a previous life can end
+	}
 }
 
 // settle applies the answers known at once and, when the message's work is
@@ -395,6 +413,7 @@ func (h *host) retires(c actor.Context) bool {
 
 // dispose ends an agent that is quiet.
 func (h *host) dispose(c actor.Context) {
+	h.over = true
 	h.notify(hook.Disposed{})
 	replies := h.disposal
 	h.disposal = nil
