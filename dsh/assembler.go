@@ -179,6 +179,7 @@ func (a *Assembler) Prefix() (blocks []Block, worthKeeping bool) {
 		case Reasoning:
 			blocks = append(blocks, b)
 			worthKeeping = worthKeeping || strings.TrimSpace(b.Text) != ""
+		default: // not part of the prefix
 		}
 	}
 	return blocks, worthKeeping

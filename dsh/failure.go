@@ -74,7 +74,7 @@ func (f *Failure) Unwrap() error { return f.Cause }
 
 // Is reports whether target is a Failure with the same code.
 func (f *Failure) Is(target error) bool {
-	t, ok := target.(*Failure) //nolint:errorlint // Is must not look through target's chain.
+	t, ok := target.(*Failure)
 	return ok && t.Code == f.Code
 }
 

@@ -14,5 +14,6 @@ func (f *HeaderFold) Apply(ev *Event) {
 		f.Header = d.Header
 	case RequestContext:
 		f.Context = &d
+	default: // says nothing of requests
 	}
 }

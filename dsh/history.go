@@ -52,8 +52,9 @@ func surfaceNode(ev *Event) (n node, ok bool) {
 		return node{ev.Seq, assistantNode, d.Message}, true
 	case ToolFinished:
 		return node{ev.Seq, resultNode, d.Message}, true
+	default:
+		return node{}, false
 	}
-	return node{}, false
 }
 
 // Check returns why ev may not follow what was folded so far, or nil. Every

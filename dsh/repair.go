@@ -85,6 +85,7 @@ func (o *openTurn) apply(ev *Event) {
 		if i := slices.IndexFunc(o.calls, func(c openCall) bool { return c.id == resultOf(d.Message) }); i >= 0 {
 			o.calls = slices.Delete(o.calls, i, i+1)
 		}
+	default: // opens and closes nothing
 	}
 }
 

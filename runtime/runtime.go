@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/dsh-actor/dsh-actor/actors/agent"
 	"github.com/dsh-actor/dsh-actor/actors/dispatch"
@@ -109,8 +110,7 @@ func New(opts Options) (*Runtime, error) {
 	if opts.Logger == nil {
 		opts.Logger = zap.NewNop()
 	}
-	core := opts.Logger.Named("actor").WithOptions(zap.IncreaseLevel(zap.WarnLevel)).Core()
-	system := dispatch.NewSystem(slog.New(zapslog.NewHandler(core)))
+	system := dispatch.NewSystem(slog.New(zapslog.NewHandler(warnings(opts.Logger), zapslog.WithName("actor"))))
 	workers := dispatch.New()
 	return &Runtime{
 		opts: opts, system: system, workers: workers, hooks: hooks, tools: tools,
@@ -120,6 +120,15 @@ func New(opts Options) (*Runtime, error) {
 		tree:    tree{roots: map[dsh.AgentID]int{}},
 		agents:  map[dsh.AgentID]*Agent{}, sessions: map[dsh.SessionID]*Agent{},
 	}, nil
+}
+
+// warnings returns where the actor library logs: the logger from warnings on.
+func warnings(log *zap.Logger) zapcore.Core {
+	core, err := zapcore.NewIncreaseLevelCore(log.Core(), zap.WarnLevel)
+	if err != nil {
+		return log.Core() // it lets less through already
+	}
+	return core
 }
 
 // Tools returns the registry of the tools that every agent has. Changes take

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"context"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/dsh-actor/dsh-actor/actors/llm"
@@ -12,18 +14,21 @@ import (
 // reply runs ask on a goroutine of its own and sends its answer back. ask
 // calls user code only through the chains of hook, which turn a panic into an
 // error; if user code ends the goroutine the answer is exited. So an answer
-// always comes.
+// always comes. The goroutine starts when the message at hand is done: no
+// command of a batch finds it running already.
 func (h *host) reply(c actor.Context, exited loop.Input, ask func() loop.Input) {
 	root, self := c.ActorSystem().Root, h.self
-	go func() {
+	answering := func() {
 		in := exited
 		defer func() { root.Send(self, answer{input: in}) }()
 		in = ask()
-	}()
+	}
+	h.later(func() { go answering() })
 }
 
-// admit assembles the prompt and asks the pre-step hooks. Without hooks the
-// answer is known at once and no goroutine starts.
+// admit assembles the prompt and asks the pre-step hooks, unless the turn was
+// cancelled by the message that opened it. Without hooks the answer is known
+// at once and no goroutine starts.
 func (h *host) admit(c actor.Context, e loop.Admit) {
 	hooks := h.cfg.Hooks
 	if hooks.Prompt == nil && hooks.PreStep == nil {
@@ -33,6 +38,9 @@ func (h *host) admit(c actor.Context, e loop.Admit) {
 	ctx, agent := h.turnContext(), h.face
 	assembly := h.assembly(e)
 	h.reply(c, loop.HookFailed{Pos: e.Pos, Err: hook.ErrExited}, func() loop.Input {
+		if ctx.Err() != nil {
+			return loop.HookFailed{Pos: e.Pos, Err: context.Cause(ctx)}
+		}
 		prompt, err := assemble(ctx, hooks.Prompt, assembly)
 		if err != nil {
 			return loop.HookFailed{Pos: e.Pos, Err: err}
@@ -109,7 +117,7 @@ func (h *host) recover(c actor.Context, e loop.Recover) {
 func (h *host) askStopping(c actor.Context, e loop.AskStopping) {
 	ask := h.cfg.Hooks.TurnStopping
 	if ask == nil {
-		h.known = append(h.known, loop.Settled{Pos: e.Pos})
+		h.known = append(h.known, loop.Settled(e))
 		return
 	}
 	ctx, agent := h.turnContext(), h.face
@@ -117,6 +125,6 @@ func (h *host) askStopping(c actor.Context, e loop.AskStopping) {
 		if err := ask(ctx, hook.EndingTurn{Agent: agent, Pos: e.Pos}); err != nil {
 			return loop.HookFailed{Pos: e.Pos, Err: err}
 		}
-		return loop.Settled{Pos: e.Pos}
+		return loop.Settled(e)
 	})
 }

@@ -40,10 +40,10 @@ type host struct {
 	task    Maintain
 	prompt  promptCache
 
-	replies  []func() // due once the log is with the session
+	replies  []func() // and questions, due once the log is with the session
 	idle     []chan<- struct{}
-	watched  map[dsh.MessageID]chan<- Outcome // not claimed yet
-	claimed  []chan<- Outcome                 // of the open turn
+	watched  []watch          // not claimed yet
+	claimed  []chan<- Outcome // of the open turn
 	subs     []chan<- hook.Notice
 	notices  notifier
 	disposal []chan<- error
@@ -62,6 +62,8 @@ func (h *host) Receive(c actor.Context) {
 	case *actor.Started:
 		h.self = c.Self()
 		h.feed(c, loop.Start{Source: h.cfg.Source})
+	case *actor.Stopping:
+		return // after a failure there is nothing to settle
 	case *actor.Stopped:
 		h.stopped()
 		return
@@ -105,36 +107,29 @@ func (h *host) Receive(c actor.Context) {
 	h.settle(c)
 }
 
-// refuse takes nothing from anybody: who waits for a reply sees the agent go.
-// The library lets messages in until the agent's own children have stopped.
-func (h *host) refuse(c actor.Context) {
-	switch msg := c.Message().(type) {
-	case *actor.Stopped:
-		h.stopped()
-	case Dispose:
-		h.disposal = append(h.disposal, msg.Reply)
-	case llm.Fed:
-		msg.Feed.Take() // so that a stream of a previous life can end
-	}
-}
-
 // settle applies the answers known at once and, when the message's work is
 // done, hands the log on and tells those who wait for idle.
 func (h *host) settle(c actor.Context) {
-	for len(h.known) > 0 {
-		in := h.known[0]
-		h.known = h.known[1:]
-		h.feed(c, in)
+	for i := 0; i < len(h.known); i++ { // each may add more
+		h.feed(c, h.known[i])
 	}
-	h.known = nil
+	clear(h.known)
+	h.known = h.known[:0]
 	h.send(c)
 	for _, reply := range h.replies {
 		reply()
 	}
-	h.replies = nil
-	if !h.m.Idle() {
-		return
+	clear(h.replies)
+	h.replies = h.replies[:0]
+	if h.m.Idle() {
+		h.rest(c)
 	}
+}
+
+// rest tells those who wait for idle and gives back what an idle agent does
+// not need.
+func (h *host) rest(c actor.Context) {
+	h.known, h.replies = nil, nil
 	for _, reply := range h.idle {
 		reply <- struct{}{}
 	}
@@ -150,18 +145,16 @@ func (h *host) do(c actor.Context, msg Do) {
 	done := Done{}
 	for i, command := range msg.Commands {
 		if d, ok := command.(loop.Deliver); ok && i == 0 && msg.Outcome != nil {
-			h.watch(d.Message.ID, msg.Outcome)
+			h.watched = append(h.watched, watch{id: d.Message.ID, reply: msg.Outcome})
 		}
-		if cancel, ok := command.(loop.Cancel); ok && !cancel.KeepInbox && h.m.Idle() && h.cfg.Kin != nil {
-			h.cfg.Kin.Abort() // an idle machine has nothing to abort, its children may have
-		}
-		if err := h.feed(c, command); err != nil {
+		h.cascade(command)
+		if err := h.apply(c, command); err != nil {
 			if done.Errs == nil {
 				done.Errs = make([]error, len(msg.Commands))
 			}
 			done.Errs[i] = err
 			if i == 0 && msg.Outcome != nil {
-				h.unwatch(command, msg.Outcome)
+				h.watched = h.watched[:len(h.watched)-1] // refused: nothing follows
 			}
 		}
 	}
@@ -169,13 +162,17 @@ func (h *host) do(c actor.Context, msg Do) {
 	h.later(func() { msg.Reply <- done })
 }
 
-// later keeps a reply until what it tells of is in the log: whoever has it can
-// read the events behind it.
+// later keeps a reply, or a question to hooks, until what it tells of is in the
+// log: whoever has it can read the events behind it.
 func (h *host) later(reply func()) { h.replies = append(h.replies, reply) }
 
-// feed gives the machine one input and everything that follows from it at
-// once: what observers did, and borders without anything open.
-func (h *host) feed(c actor.Context, in loop.Input) error {
+// feed gives the machine an input that it cannot refuse.
+func (h *host) feed(c actor.Context, in loop.Input) { _ = h.apply(c, in) }
+
+// apply gives the machine one input and everything that follows from it at
+// once: what observers did, and borders without anything open. It returns why
+// the input was refused.
+func (h *host) apply(c actor.Context, in loop.Input) error {
 	now := time.Now().UnixMilli()
 	effects, refused := h.m.Step(now, in)
 	h.perform(c, effects)
@@ -200,7 +197,7 @@ func (h *host) perform(c actor.Context, effects []loop.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
 		case loop.Log:
-			h.log(e.Events)
+			h.log(c, e.Events)
 		case loop.Notify:
 			h.notify(e.Notice)
 		case loop.Sync:
@@ -239,16 +236,15 @@ func (h *host) perform(c actor.Context, effects []loop.Effect) {
 	}
 }
 
-// log keeps events for the session, joining slices that lie side by side.
-func (h *host) log(events []dsh.Event) {
+// log keeps events for the session. Slices that lie side by side become one
+// message.
+func (h *host) log(c actor.Context, events []dsh.Event) {
 	n := len(h.unsent)
-	if n > 0 && cap(h.unsent) >= n+len(events) && &h.unsent[:n+1][n] == &events[0] {
+	if n > 0 && cap(h.unsent) > n && &h.unsent[:n+1][n] == &events[0] {
 		h.unsent = h.unsent[:n+len(events)]
 	} else {
-		h.unsent = append(h.unsent[:n:n], events...)
-		if n == 0 {
-			h.unsent = events
-		}
+		h.send(c)
+		h.unsent = events
 	}
 	if h.cfg.Observer == nil {
 		return
@@ -282,8 +278,7 @@ func (h *host) openStream(c actor.Context, e loop.OpenStream) {
 	}
 	h.stream = c.Spawn(h.cfg.Streams)
 	c.Send(h.stream, llm.Open{
-		Initiator: h.cfg.Initiator,
-		Context: h.turnContext(), Serve: h.cfg.Hooks.Streaming(provider.Stream), Request: e.Request, ReplyTo: h.self,
+		Initiator: h.cfg.Initiator, Context: h.base(), Serve: h.cfg.Hooks.Streaming(provider.Stream), Request: e.Request, ReplyTo: h.self,
 	})
 }
 
@@ -306,12 +301,16 @@ func (h *host) fed(c actor.Context, msg llm.Fed) {
 	}
 }
 
+// base returns a context that names the initiator.
+func (h *host) base() context.Context {
+	return hook.WithAgent(dsh.WithInitiator(context.Background(), h.cfg.Initiator), h.face)
+}
+
 // turnContext returns the context of what is open, which names the initiator
 // and is cancelled with it.
 func (h *host) turnContext() context.Context {
 	if h.ctx == nil {
-		base := hook.WithAgent(dsh.WithInitiator(context.Background(), h.cfg.Initiator), h.face)
-		h.ctx, h.cancel = context.WithCancelCause(base)
+		h.ctx, h.cancel = context.WithCancelCause(h.base())
 		if h.aborted != nil {
 			h.cancel(h.aborted)
 		}
@@ -333,11 +332,9 @@ func (h *host) abort(c actor.Context, e loop.Abort) {
 		h.cancel(h.aborted)
 	}
 	if h.stream != nil {
-		c.Send(h.stream, llm.Abort{Pos: e.Pos})
+		c.Send(h.stream, llm.Abort{Pos: e.Pos, Cause: h.aborted})
 	}
-	if h.cfg.Kin != nil {
-		h.cfg.Kin.Abort()
-	}
+	h.abortChildren()
 	c.Send(h.cfg.Pool, toolpool.Abort{Pos: e.Pos, ReplyTo: h.self})
 }
 
@@ -355,16 +352,6 @@ func (e *AbortedError) Error() string {
 // Unwrap returns context.Canceled.
 func (e *AbortedError) Unwrap() error { return context.Canceled }
 
-// awaitChildren asks for the children to settle; without any the answer is
-// known at once.
-func (h *host) awaitChildren(c actor.Context, e loop.AwaitChildren) {
-	root, self, settled := c.ActorSystem().Root, h.self, loop.ChildrenSettled{Pos: e.Pos}
-	tell := func() { root.Send(self, answer{input: settled}) }
-	if h.cfg.Kin == nil || !h.cfg.Kin.Await(tell) {
-		h.front = append(h.front, settled)
-	}
-}
-
 func (h *host) endTurn(e loop.EndTurn) {
 	h.endContext()
 	h.stream = nil
@@ -376,7 +363,7 @@ func (h *host) endTurn(e loop.EndTurn) {
 
 func (h *host) maintain(c actor.Context, msg Maintain) {
 	h.task = msg
-	if err := h.feed(c, loop.Maintain{}); err != nil {
+	if err := h.apply(c, loop.Maintain{}); err != nil {
 		msg.Reply <- err
 	}
 	h.task = Maintain{}
@@ -399,16 +386,6 @@ func (h *host) inspect() State {
 		Status: h.m.Status(), LastTurn: h.m.LastTurn(), Next: h.m.Next(), Inbox: h.m.Inbox(),
 		Surface: history.Surface(), Messages: history.Messages(),
 	}
-}
-
-// retires reports whether an idle agent that is to retire is quiet by now.
-func (h *host) retires(c actor.Context) bool {
-	if h.retiring == nil || h.m.Pending(dsh.NextTurn) > 0 || h.cfg.Kin != nil && h.cfg.Kin.Busy() {
-		return false
-	}
-	h.feed(c, loop.Cancel{Cause: dsh.Cause{Kind: dsh.CauseDisposed}, KeepInbox: h.retiring.KeepInbox})
-	h.send(c)
-	return true
 }
 
 // dispose ends an agent that is quiet.
@@ -452,7 +429,7 @@ func (h *host) rescue(c actor.Context) {
 	h.cfg.Logger.Error("agent failed", zap.String("agent", string(h.cfg.Initiator.Agent)),
 		zap.String("state", h.m.State()), zap.Stringer("pos", h.m.Pos()),
 		zap.Error(err), zap.ByteString("stack", debug.Stack()))
-	h.unsent, h.known, h.front = nil, nil, nil
+	h.unsent, h.known, h.front, h.replies = nil, nil, nil, nil // whoever waits sees the agent go
 	h.handle.failure.Store(&err)
 	c.Stop(c.Self())
 	if h.cfg.Crashed != nil {

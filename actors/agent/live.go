@@ -5,7 +5,6 @@ import (
 
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/hook"
-	"github.com/dsh-actor/dsh-actor/internal/loop"
 )
 
 // notify publishes a notice: to the observer at once, to subscribers that have
@@ -26,21 +25,22 @@ func (h *host) notify(n hook.Notice) {
 	}
 }
 
-// watch remembers who wants to know what becomes of a message.
-func (h *host) watch(id dsh.MessageID, reply chan<- Outcome) {
-	if h.watched == nil {
-		h.watched = map[dsh.MessageID]chan<- Outcome{}
-	}
-	if _, taken := h.watched[id]; !taken {
-		h.watched[id] = reply
-	}
+// watch is somebody who wants to know what becomes of a pending message.
+type watch struct {
+	id    dsh.MessageID
+	reply chan<- Outcome
 }
 
-// unwatch forgets the watch of a message that was refused.
-func (h *host) unwatch(command loop.Input, reply chan<- Outcome) {
-	if d, ok := command.(loop.Deliver); ok && h.watched[d.Message.ID] == reply {
-		delete(h.watched, d.Message.ID)
+// unwatch removes and returns who watches a message, or nil. Of several the
+// first is meant: a message is pending once.
+func (h *host) unwatch(id dsh.MessageID) chan<- Outcome {
+	for i, w := range h.watched {
+		if w.id == id {
+			h.watched = append(h.watched[:i:i], h.watched[i+1:]...)
+			return w.reply
+		}
 	}
+	return nil
 }
 
 // follow moves watched messages along with the inbox's notices.
@@ -50,19 +50,14 @@ func (h *host) follow(n hook.Notice) {
 	}
 	switch n := n.(type) {
 	case hook.Claimed:
-		if reply, ok := h.watched[n.Message.ID]; ok {
-			delete(h.watched, n.Message.ID)
+		if reply := h.unwatch(n.Message.ID); reply != nil {
 			h.claimed = append(h.claimed, reply)
 		}
 	case hook.Discarded:
-		if reply, ok := h.watched[n.Message.ID]; ok {
-			delete(h.watched, n.Message.ID)
+		if reply := h.unwatch(n.Message.ID); reply != nil {
 			h.later(func() { reply <- Outcome{Discarded: true} })
 		}
 	case hook.Created, hook.SessionStarted, hook.Inserted, hook.StatusChanged, hook.Erred, hook.Disposed:
-	}
-	if len(h.watched) == 0 {
-		h.watched = nil
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 // Messages the stream accepts.
 type (
 	// Open is the first message: ask Serve for the request and answer
-	// ReplyTo. Context is the turn's; it is not kept beyond the stream.
-	// Initiator is the agent on whose behalf the model is asked.
+	// ReplyTo. Context names the initiator, as Initiator does for other actors;
+	// only an Abort cancels it.
 	Open struct {
 		Initiator dsh.Initiator
 
@@ -23,8 +23,12 @@ type (
 		ReplyTo *actor.PID
 	}
 
-	// Abort cancels the request. The feed still ends as any other does.
-	Abort struct{ Pos dsh.Pos }
+	// Abort cancels the request's context with Cause. The feed still ends as
+	// any other does.
+	Abort struct {
+		Pos   dsh.Pos
+		Cause error
+	}
 )
 
 // Fed is the message that the stream sends, any number of times: Feed has

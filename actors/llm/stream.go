@@ -9,8 +9,8 @@ import (
 	"github.com/dsh-actor/dsh-actor/hook"
 )
 
-// errAborted is the cause of a request's context after an [Abort].
-var errAborted = errors.New("llm: request aborted")
+// errStopped is the cause of a request's context when its agent stopped.
+var errStopped = errors.New("llm: the agent stopped")
 
 // stream is the actor of one model request.
 type stream struct {
@@ -36,13 +36,13 @@ func (s *stream) Receive(c actor.Context) {
 		go s.read(ctx, c.ActorSystem().Root, c.Self())
 	case Abort:
 		if s.cancel != nil {
-			s.cancel(errAborted)
+			s.cancel(msg.Cause)
 		}
 	case finished:
 		c.Stop(c.Self())
 	case *actor.Stopping:
 		if s.cancel != nil {
-			s.cancel(errAborted)
+			s.cancel(errStopped)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (s *session) write(c actor.Context) {
 		return
 	}
 	sync := len(w.asked) > 0 || len(w.closing) > 0
-	if !sync && !(w.isDue && len(w.tail) > 0) {
+	if !sync && (!w.isDue || len(w.tail) == 0) {
 		return
 	}
 	if s.cfg.Volatile || len(w.tail) == 0 && w.synced >= s.next {

@@ -1,17 +1,19 @@
 package conformance
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
+
+	"github.com/dsh-actor/dsh-actor/actors/session"
+	"github.com/dsh-actor/dsh-actor/actors/session/memory"
 )
 
 var dir = flag.String("dir", "", "a folder with scenarios/ and traces/ to run instead of our own")
-
-// drive plays a scenario inside a bubble and returns its trace. It is nil
-// until the runtime can be driven.
-var drive func(t *testing.T, s *Scenario) (map[string]any, error)
 
 // mostShown is how many differences of a scenario are listed.
 const mostShown = 10
@@ -19,12 +21,9 @@ const mostShown = 10
 // TestConformance plays every scenario and compares it with its trace. The
 // last line that it prints is the counts.
 func TestConformance(t *testing.T) {
-	if drive == nil {
-		t.Skip("nothing drives the runtime yet")
-	}
-	dirs := []string{"testdata", "testdata/subagents"}
+	dirs := []string{"testdata"}
 	if *dir != "" {
-		dirs = []string{*dir}
+		dirs = []string{folder(*dir)}
 	}
 	passed, failed, deviating := 0, 0, 0
 	for _, dir := range dirs {
@@ -35,7 +34,7 @@ func TestConformance(t *testing.T) {
 			failed++
 		}
 		for _, c := range cases {
-			found, deviations := run(t, c)
+			found, deviations := run(t, c, volatile)
 			deviating += deviations
 			if len(found) == 0 {
 				passed++
@@ -53,8 +52,41 @@ func TestConformance(t *testing.T) {
 	fmt.Printf("%d passed, %d failed\n", passed, failed)
 }
 
+// A store that has to make its log durable changes the questions that the loop
+// asks, and nothing that can be seen.
+func TestConformanceOfDurableSessions(t *testing.T) {
+	cases, err := Load("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		run(t, c, func() session.Store { return durable{memory.New()} })
+	}
+}
+
+// durable is a store that says of itself that it needs to sync.
+type durable struct{ *memory.Store }
+
+func (durable) Volatile() bool { return false }
+
+func volatile() session.Store { return memory.New() }
+
+// folder returns the folder that -dir names, from here or from the top of the
+// module, where go test was most likely called.
+func folder(dir string) string {
+	if top := filepath.Join("..", "..", dir); !filepath.IsAbs(dir) && !exists(dir) && exists(top) {
+		return top
+	}
+	return dir
+}
+
+func exists(dir string) bool {
+	_, err := os.Stat(dir)
+	return err == nil
+}
+
 // run plays one case and returns what is wrong with it, a line each.
-func run(t *testing.T, c Case) (found []string, deviations int) {
+func run(t *testing.T, c Case, newStore func() session.Store) (found []string, deviations int) {
 	t.Run(c.Name, func(t *testing.T) {
 		defer func() {
 			if t.Failed() && len(found) == 0 {
@@ -68,8 +100,7 @@ func run(t *testing.T, c Case) (found []string, deviations int) {
 			return
 		}
 		deviations = n
-		var got map[string]any
-		synctest.Test(t, func(t *testing.T) { got, err = drive(t, c.Scenario) })
+		got, err := inBubble(t, c.Scenario, newStore)
 		switch {
 		case err != nil:
 			found = []string{err.Error()}
@@ -91,13 +122,14 @@ func run(t *testing.T, c Case) (found []string, deviations int) {
 	return found, deviations
 }
 
-// problems returns the errors that err joins.
-func problems(err error) []error {
-	switch joined := err.(type) { //nolint:errorlint // Load joins them itself.
-	case nil:
-		return nil
-	case interface{ Unwrap() []error }:
-		return joined.Unwrap()
-	}
-	return []error{err}
+// inBubble plays a scenario in a bubble of its own. A bubble in which everything
+// waits for ever panics; that is the scenario's failure and nobody else's.
+func inBubble(t *testing.T, s *Scenario, newStore func() session.Store) (trace map[string]any, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = errors.Join(err, fmt.Errorf("the bubble: %v", v))
+		}
+	}()
+	synctest.Test(t, func(*testing.T) { trace, err = Drive(s, newStore) })
+	return trace, err
 }

@@ -3,10 +3,12 @@ package conformance
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/hook"
+	"github.com/dsh-actor/dsh-actor/runtime"
 )
 
 // A Recording collects what a run shows, piece by piece, from the goroutines
@@ -37,7 +39,7 @@ type AgentRecord struct {
 	live      []any
 	seams     []any
 	status    hook.Status
-	inbox     *dsh.Inbox
+	state     *runtime.State // at the end; nil of an agent that was gone by then
 	frozen    bool
 }
 
@@ -56,6 +58,13 @@ func (r *Recording) Agent(key, origin string) *AgentRecord {
 	a := &AgentRecord{Key: key, Origin: origin, r: r, firstLive: -1, status: hook.Idle}
 	r.agents = append(r.agents, a)
 	return a
+}
+
+// Drop takes back an agent that could not be made.
+func (r *Recording) Drop(a *AgentRecord) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.agents = slices.DeleteFunc(r.agents, func(o *AgentRecord) bool { return o == a })
 }
 
 // Seeded says that the events so far are history: the next one is the first
@@ -109,12 +118,12 @@ func (a *AgentRecord) Called(seam string, fields object) {
 	a.seams = append(a.seams, call)
 }
 
-// State sets what is pending at the end. Without it the inbox is folded from
-// the log.
-func (a *AgentRecord) State(status hook.Status, inbox dsh.Inbox) {
+// State sets the agent's own view at the end. Without it surface, messages and
+// inbox are folded from the log.
+func (a *AgentRecord) State(state runtime.State) {
 	a.r.mu.Lock()
 	defer a.r.mu.Unlock()
-	a.status, a.inbox = status, &inbox
+	a.status, a.state = state.Status, &state
 }
 
 // Freeze ends the lifecycle: nothing more is recorded of it.
@@ -129,6 +138,17 @@ func (a *AgentRecord) Events() []dsh.Event {
 	a.r.mu.Lock()
 	defer a.r.mu.Unlock()
 	return a.events[:len(a.events):len(a.events)]
+}
+
+// surface returns the sequence numbers of the surface.
+func (a *AgentRecord) surface() ([]dsh.Seq, error) {
+	var history dsh.History
+	for _, ev := range a.Events() {
+		if err := history.Apply(&ev); err != nil {
+			return nil, err
+		}
+	}
+	return history.Surface(), nil
 }
 
 // Status returns the last status that was noticed.
@@ -184,15 +204,38 @@ func (r *Recording) Failed(where string, action *Action, err error) {
 	r.action(where, action, "error", errorJSON(err))
 }
 
-func (r *Recording) action(where string, action *Action, member string, value any) {
-	entry := object{"where": where, member: value}
-	if action.As != "" {
-		entry["as"] = action.As
+// Begun adds an action that takes its time, at its place among the others. Its
+// outcome is noted when finish is called.
+func (r *Recording) Begun(where string, action *Action) (finish func(result any, err error)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	entry := actionEntry(where, action)
+	r.actions = append(r.actions, entry)
+	return func(result any, err error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if err != nil {
+			entry["error"] = errorJSON(err)
+		} else {
+			entry["result"] = result
+		}
 	}
-	entry["action"] = generic(action.Raw)
+}
+
+func (r *Recording) action(where string, action *Action, member string, value any) {
+	entry := actionEntry(where, action)
+	entry[member] = value
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.actions = append(r.actions, entry)
+}
+
+func actionEntry(where string, action *Action) object {
+	entry := object{"where": where, "action": generic(action.Raw)}
+	if action.As != "" {
+		entry["as"] = action.As
+	}
+	return entry
 }
 
 // Edge adds a live edge of a child's life.
@@ -247,6 +290,9 @@ func errorJSON(err error) object {
 		if code != "" {
 			out["code"] = code
 		}
+	}
+	if errors.Is(err, dsh.ErrInboxSplice) {
+		out["cause"] = dsh.ErrInboxSplice.Error()
 	}
 	return out
 }

@@ -50,7 +50,7 @@ func (t *Tool) Body(id dsh.CallID) []ToolStep {
 	if !ok {
 		steps = t.Do
 	}
-	if len(steps) == 0 {
+	if steps == nil {
 		return []ToolStep{{Return: &Return{Text: t.Name + " ok"}}}
 	}
 	out := make([]ToolStep, len(steps))

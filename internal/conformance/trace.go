@@ -76,16 +76,17 @@ func (a *AgentRecord) trace() (object, error) {
 		}
 		_ = inbox.Apply(splice) // A raw append may not fit; the agent takes no note of it either.
 	}
-	if a.inbox != nil {
-		inbox = *a.inbox
+	nodes, messages := history.Surface(), history.Messages()
+	if a.state != nil {
+		nodes, messages, inbox = a.state.Surface, a.state.Messages, a.state.Inbox
 	}
 	out["events"] = events
 	surface := []any{}
-	for _, seq := range history.Surface() {
+	for _, seq := range nodes {
 		surface = append(surface, float64(seq))
 	}
 	out["surface"] = surface
-	out["messages"] = messagesJSON(history.Messages())
+	out["messages"] = messagesJSON(messages)
 	out["inbox"] = object{"nextTurn": ids(inbox.NextTurn), "nextStep": ids(inbox.NextStep)}
 	return out, nil
 }

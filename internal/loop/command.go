@@ -27,7 +27,8 @@ func (m *Machine) command(in Input) error {
 		return m.maintain()
 	case Append:
 		return m.appendFact(in)
-	default:
+	case Continue, Synced, Admitted, Refused, Prepared, Derived, Streamed, StreamEnded, Recovered, Settled, HookFailed,
+		Classified, Judged, Ran, Reviewed, ToolsFailed, Maintained:
 		panic(fmt.Sprintf("loop: %T is no command", in))
 	}
 	return nil
@@ -144,9 +145,14 @@ func (m *Machine) splice(s dsh.InboxSpliced) {
 }
 
 // cancel aborts the running phase, whose first cause wins, and drops what is
-// pending and a wake that waits, unless told to keep them.
+// pending and a wake that waits, unless told to keep them. A second disposal
+// leaves what came after the first in the log.
 func (m *Machine) cancel(in Cancel) {
-	if !in.KeepInbox {
+	if in.Holding != "" && !m.turn.holds(in.Holding) {
+		return
+	}
+	again := in.Cause.Kind == dsh.CauseDisposed && m.disposed
+	if !in.KeepInbox && !again {
 		m.clearPending()
 		m.latched = false
 	}

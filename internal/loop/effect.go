@@ -111,7 +111,7 @@ type (
 	EndTurn struct {
 		Turn   int
 		Ending dsh.Ending
-		// Usage sums the turn's answers.
+		// Usage sums the turn's requests, failed attempts too.
 		Usage dsh.Usage
 		// Answer is the turn's last assistant message with content, or nil.
 		Answer *dsh.Message

@@ -46,10 +46,12 @@ type (
 	Clear struct{}
 
 	// Cancel aborts what runs and, unless KeepInbox, withdraws what is
-	// pending. The first cause of a running phase wins.
+	// pending. The first cause of a running phase wins. With Holding it does
+	// so only if the open turn has claimed that message.
 	Cancel struct {
 		Cause     dsh.Cause
 		KeepInbox bool
+		Holding   dsh.MessageID
 	}
 
 	// Maintain begins a maintenance task; only an idle machine takes it.

@@ -84,12 +84,13 @@ type Machine struct {
 
 // turn is what is known of the open turn.
 type turn struct {
-	step   int  // steps opened
-	sticky bool // a step hit max-tokens
-	ending dsh.Ending
-	err    error // behind an error ending
-	usage  dsh.Usage
-	answer *dsh.Message
+	claimed []*dsh.Message
+	step    int  // steps opened
+	sticky  bool // a step hit max-tokens
+	ending  dsh.Ending
+	err     error // behind an error ending
+	usage   dsh.Usage
+	answer  *dsh.Message
 }
 
 // New returns the machine of a new session.

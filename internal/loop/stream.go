@@ -21,6 +21,9 @@ func (s *streaming) step(m *Machine, in Input) state {
 		s.chunks(m, in.Chunks)
 		return s
 	case StreamEnded:
+		if usage := s.asm.Usage(); usage != nil {
+			m.turn.usage = m.turn.usage.Add(*usage) // a failed attempt costs too
+		}
 		if m.isAborted() {
 			return s.interrupt(m)
 		}
@@ -110,15 +113,11 @@ func (s *streaming) answer(m *Machine, content []dsh.Block, interrupted bool) {
 			Provider: s.header.Config.Provider, Model: s.header.Config.Model, ReplayState: s.asm.ReplayState(),
 		},
 	}
-	usage := s.asm.Usage()
-	if usage != nil {
-		m.turn.usage = m.turn.usage.Add(*usage)
-	}
 	if len(content) > 0 {
 		m.turn.answer = message
 	}
 	m.logMessage(dsh.AssistantMessage{
-		Turn: m.lastTurn, Step: m.turn.step, Message: message, Usage: usage, Interrupted: interrupted,
+		Turn: m.lastTurn, Step: m.turn.step, Message: message, Usage: s.asm.Usage(), Interrupted: interrupted,
 	}, s.cited)
 }
 

@@ -1,6 +1,8 @@
 package loop
 
 import (
+	"slices"
+
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/hook"
 )
@@ -76,11 +78,17 @@ func (m *Machine) openTurn() state {
 func (m *Machine) propose(first bool) state {
 	m.pos = dsh.Pos{Turn: m.lastTurn, Step: m.turn.step + 1}
 	claimed := m.claim(first)
+	m.turn.claimed = append(m.turn.claimed, claimed...)
 	if m.cfg.Volatile {
 		return admitting{messages: claimed}.ask(m)
 	}
 	m.do(Sync{Pos: m.pos})
 	return admitting{messages: claimed}
+}
+
+// holds reports whether the turn has claimed a message.
+func (t *turn) holds(id dsh.MessageID) bool {
+	return slices.ContainsFunc(t.claimed, func(m *dsh.Message) bool { return m.ID == id })
 }
 
 // claim takes input for a step. Claims are pure deletions; the notices follow

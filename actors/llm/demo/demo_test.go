@@ -2,6 +2,7 @@ package demo_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -284,7 +285,7 @@ func TestPaceAndCancel(t *testing.T) {
 		defer cancel()
 		start = time.Now()
 		_, err = stream(ctx, p, request("hi"))
-		if took := time.Since(start); err != context.DeadlineExceeded || took != 3500*time.Millisecond {
+		if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took != 3500*time.Millisecond {
 			t.Errorf("cancelled: %v after %v", err, took)
 		}
 	})

@@ -57,8 +57,9 @@ func (p *Provider) wait(c dsh.Chunk) time.Duration {
 	switch c.(type) {
 	case dsh.TextDelta, dsh.ToolCallDelta:
 		return p.pace
+	default:
+		return 0
 	}
-	return 0
 }
 
 // pause lets d pass; it returns false when ctx ended first.

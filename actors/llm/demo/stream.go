@@ -134,6 +134,7 @@ func usage(req *dsh.Request, chunks []dsh.Chunk) dsh.Usage {
 			output += len(c.Text)
 		case dsh.ToolCallDelta:
 			output += len(c.ArgumentsDelta)
+		default:
 		}
 	}
 	cached := int64(sent / tokenBytes)

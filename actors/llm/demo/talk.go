@@ -63,6 +63,7 @@ func (t *talk) answer(m *dsh.Message) {
 		case dsh.ToolCall:
 			t.calls = append(t.calls, call{ToolCall: b})
 			open = true
+		default:
 		}
 	}
 	if !open {

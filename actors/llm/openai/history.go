@@ -82,6 +82,7 @@ func appendAssistant(out []wireMessage, d Dialect, m *dsh.Message) []wireMessage
 				Type:     string(goopenai.ToolTypeFunction),
 				Function: wireCallFunction{b.Name, wireArguments(b.Arguments)},
 			})
+		default: // the text is taken as a whole; nothing else is an assistant's
 		}
 	}
 	if d != DialectOpenAI && (reasoning != "" || d == DialectDeepSeek && len(w.ToolCalls) > 0) {
@@ -144,6 +145,7 @@ func appendSaid(out []wireMessage, role string, content []dsh.Block) []wireMessa
 			p, ok := imagePart(b)
 			images = images || ok
 			parts = append(parts, p)
+		default: // not a user's
 		}
 	}
 	switch {
@@ -188,6 +190,7 @@ func joinText(content []dsh.Block) string {
 			texts = append(texts, b.Text)
 		case dsh.Image:
 			texts = append(texts, imageOmitted)
+		default: // not part of a result
 		}
 	}
 	return strings.Join(texts, "\n")

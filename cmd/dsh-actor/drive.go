@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/dsh-actor/dsh-actor/actors/llm"
+	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/runtime"
+)
+
+// A drive is one run of an agent, from the prompt to the end of what follows
+// from it.
+type drive struct {
+	app      *app
+	set      settings
+	rt       *runtime.Runtime
+	agent    *runtime.Agent
+	view     view
+	progress *progress
+	record   record // of the goroutine that follows the log
+	begun    time.Time
+
+	mu  sync.Mutex
+	why reason // the first thing that ended the turn from here
+}
+
+// drive runs the prompt and returns the exit code. An error is one that no
+// event tells.
+func (a *app) drive(ctx context.Context, set settings, prompt string) (code int, err error) {
+	defer set.release()
+	d := &drive{app: a, set: set, begun: time.Now(), view: newView(set.output, a.stdout)}
+	d.progress = newProgress(a, set, newStopwatch())
+	if err := d.open(ctx); err != nil {
+		return exitFailed, d.give(result{}, err)
+	}
+	d.announce()
+	settled := make(chan struct{})
+	var followed, guarded sync.WaitGroup
+	followed.Go(d.follow)
+
+	// What is sent is in the log when Followup returns, so an interrupt finds
+	// a turn to cancel.
+	quiet := context.WithoutCancel(ctx)
+	err = d.agent.Followup(quiet, dsh.UserText(prompt))
+	guarded.Go(func() { d.guard(ctx, settled) })
+	if err == nil {
+		err = d.agent.WaitIdle(quiet)
+	}
+	close(settled)
+	guarded.Wait()
+	state, stateErr := d.agent.State(quiet)
+	err = errors.Join(err, stateErr, d.rt.Close(quiet))
+	followed.Wait()
+	d.progress.stop()
+	return d.finish(len(state.Inbox.NextTurn)+len(state.Inbox.NextStep), err)
+}
+
+// open makes the runtime and its agent.
+func (d *drive) open(ctx context.Context) error {
+	rt, err := runtime.New(runtime.Options{
+		Providers: map[string]llm.Provider{d.set.provider: d.set.served},
+		Tools:     d.set.tools,
+		Hooks:     slices.Concat(defaultHooks(), []any{d.progress.watch}, d.app.hooks),
+		Logger:    d.logger(),
+	})
+	if err != nil {
+		return err
+	}
+	d.rt = rt
+	d.agent, err = rt.Create(ctx, runtime.Spec{
+		Provider: d.set.provider, Model: d.set.model, MaxTokens: d.set.maxTokens,
+		System: d.set.system, CWD: d.set.cwd, MaxParallelToolCalls: d.set.maxParallel,
+	})
+	if err != nil {
+		return errors.Join(err, rt.Close(ctx))
+	}
+	return nil
+}
+
+// logger writes the runtime's own messages to stderr: errors, and with
+// --verbose more.
+func (d *drive) logger() *zap.Logger {
+	level := zapcore.ErrorLevel
+	if d.set.verbose {
+		level = zapcore.InfoLevel
+	}
+	config := zap.NewProductionEncoderConfig()
+	config.EncodeTime = zapcore.ISO8601TimeEncoder
+	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(config), zapcore.AddSync(d.app.stderr), level))
+}
+
+func (d *drive) announce() {
+	d.progress.start(d.agent.Session())
+	s := started{
+		Version: outputVersion, Type: "start", Session: d.agent.Session(), Agent: d.agent.ID(),
+		Provider: d.set.provider, Model: d.set.model, CWD: d.set.cwd, Tools: []string{},
+	}
+	for _, t := range d.set.tools {
+		s.Tools = append(s.Tools, t.Schema().Name)
+	}
+	d.view.start(s)
+}
+
+// follow shows the log until it is closed.
+func (d *drive) follow() {
+	for ev, err := range d.agent.Follow(context.Background(), 0) {
+		if err != nil {
+			d.progress.line(fail, "reading the log: %v", err)
+			return
+		}
+		d.record.add(ev)
+		d.view.event(ev)
+		d.progress.event(ev)
+	}
+}
+
+// guard cancels the turn when something from outside asks for it. Pending
+// input is kept, to be told of. It cancels before it says so, since stderr may
+// be stuck.
+func (d *drive) guard(ctx context.Context, settled <-chan struct{}) {
+	var over <-chan time.Time
+	if d.set.timeout > 0 {
+		timer := time.NewTimer(d.set.timeout)
+		defer timer.Stop()
+		over = timer.C
+	}
+	why, cause, said := byNobody, dsh.Cause{Kind: dsh.CauseUser}, ""
+	select {
+	case <-settled:
+		return
+	case <-d.app.stop.soft:
+		why = bySignal
+		if !d.app.stop.user() {
+			cause = dsh.Cause{Kind: dsh.CauseDisposed}
+		}
+		said = signalName(d.app.stop.last()) + "; ending the turn in order (once more quits at once)"
+	case <-over:
+		why, cause = byTimeout, dsh.Cause{Kind: dsh.CauseHook, Reason: fmt.Sprintf("--timeout %v is over", d.set.timeout)}
+		said = cause.Reason + "; ending the turn in order"
+	case <-d.app.stdout.broken:
+		why, cause = byOutput, dsh.Cause{Kind: dsh.CauseHook, Reason: "stdout was closed"}
+	case <-ctx.Done():
+		why, cause = byCaller, dsh.Cause{Kind: dsh.CauseDisposed}
+	}
+	d.mu.Lock()
+	d.why = why
+	d.mu.Unlock()
+	_ = d.agent.Cancel(context.WithoutCancel(ctx), cause, runtime.KeepInbox)
+	if said != "" {
+		d.progress.line(warn, "%s", said)
+	}
+}
+
+func signalName(s os.Signal) string {
+	if s == os.Interrupt || s == nil {
+		return "interrupted"
+	}
+	return s.String()
+}
+
+// finish tells how the run ended.
+func (d *drive) finish(pending int, err error) (int, error) {
+	d.mu.Lock()
+	why := d.why
+	d.mu.Unlock()
+	r := &d.record
+	code, problem := r.verdict(why, d.app.stop.code())
+	end := result{
+		Turn: r.turn, OK: problem == nil, ExitCode: code, Text: r.text, Usage: tokensOf(r.usage),
+		Steps: r.steps, ToolCalls: r.toolCalls, Retries: r.retries, Pending: pending, Error: problem,
+	}
+	if r.ended {
+		end.Ending, end.Cause = r.ending.Kind, string(r.ending.Cause.Kind)
+	}
+	d.progress.end(r, end, time.Since(d.begun))
+	if err := d.give(end, err); err != nil {
+		return exitFailed, err
+	}
+	return code, d.lost()
+}
+
+// give hands the result to the view. An error of the runtime itself takes the
+// place of how the turn ended.
+func (d *drive) give(end result, err error) error {
+	end.Version, end.Type = outputVersion, "result"
+	end.Provider, end.Model = d.set.provider, d.set.model
+	end.DurationMs = time.Since(d.begun).Milliseconds()
+	if d.agent != nil {
+		end.Session, end.Agent = d.agent.Session(), d.agent.ID()
+	}
+	if err != nil {
+		f := dsh.AsFailure(err)
+		end.OK, end.ExitCode, end.Error = false, exitFailed, &problem{string(f.Code), f.Message}
+	}
+	d.view.end(end)
+	return err
+}
+
+// lost returns the error of an output that did not get everything.
+func (d *drive) lost() error {
+	if err := d.app.stdout.failure(); err != nil {
+		return fmt.Errorf("stdout: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"os"
+	"sync"
+	"syscall"
+)
+
+// interrupts tells what the signals so far mean: the first asks to stop, the
+// second to quit.
+type interrupts struct {
+	soft chan struct{} // closed by the first signal
+	hard chan struct{} // closed by the second
+
+	mu     sync.Mutex
+	signal os.Signal // the last
+	done   chan struct{}
+	ended  sync.WaitGroup
+}
+
+// watch takes signals until end is called. A nil channel has none.
+func watch(signals <-chan os.Signal) *interrupts {
+	in := &interrupts{soft: make(chan struct{}), hard: make(chan struct{}), done: make(chan struct{})}
+	in.ended.Go(func() {
+		for _, closing := range []chan struct{}{in.soft, in.hard} {
+			select {
+			case s := <-signals:
+				in.mu.Lock()
+				in.signal = s
+				in.mu.Unlock()
+				close(closing)
+			case <-in.done:
+				return
+			}
+		}
+	})
+	return in
+}
+
+func (in *interrupts) end() {
+	close(in.done)
+	in.ended.Wait()
+}
+
+// last returns the last signal, nil if there was none.
+func (in *interrupts) last() os.Signal {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.signal
+}
+
+// code returns the exit code of a command that the last signal ended.
+func (in *interrupts) code() int {
+	if s, ok := in.last().(syscall.Signal); ok {
+		return 128 + int(s)
+	}
+	return exitInterrupted
+}
+
+// user reports whether the last signal came from somebody at the keyboard.
+func (in *interrupts) user() bool { return in.last() == os.Interrupt }

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+
+	"github.com/dsh-actor/dsh-actor/dsh"
+)
+
+// outputVersion is the version of everything that is written as JSON. Members
+// are only added within a version.
+const outputVersion = 1
+
+// A view is what a run writes to stdout. Its methods are called one at a time.
+type view interface {
+	start(s started)
+	event(ev dsh.Event)
+	end(r result)
+}
+
+func newView(output string, w *outlet) view {
+	switch output {
+	case outputJSON:
+		return &jsonView{w: w}
+	case outputStreamJSON:
+		return &streamView{w: w}
+	}
+	return &textView{w: w}
+}
+
+// started is the first line of stream-json.
+type started struct {
+	Version  int           `json:"version"`
+	Type     string        `json:"type"` // "start"
+	Session  dsh.SessionID `json:"session"`
+	Agent    dsh.AgentID   `json:"agent"`
+	Provider string        `json:"provider"`
+	Model    string        `json:"model"`
+	CWD      string        `json:"cwd"`
+	Tools    []string      `json:"tools"`
+}
+
+// result is the object of json and the last line of stream-json.
+type result struct {
+	Version    int           `json:"version"`
+	Type       string        `json:"type"` // "result"
+	Session    dsh.SessionID `json:"session"`
+	Agent      dsh.AgentID   `json:"agent"`
+	Provider   string        `json:"provider"`
+	Model      string        `json:"model"`
+	Turn       int           `json:"turn"`
+	Ending     dsh.EndKind   `json:"ending"` // as in turn/end; empty if there was none
+	Cause      string        `json:"cause,omitempty"`
+	OK         bool          `json:"ok"`
+	ExitCode   int           `json:"exit_code"`
+	Text       string        `json:"text"`
+	Usage      tokens        `json:"usage"`
+	Steps      int           `json:"steps"`
+	ToolCalls  int           `json:"tool_calls"`
+	Retries    int           `json:"retries"`
+	DurationMs int64         `json:"duration_ms"`
+	Pending    int           `json:"pending"`
+	Error      *problem      `json:"error,omitempty"`
+}
+
+// problem is why a run is not ok. Codes are those of the failure, or
+// MAX_TOKENS, TIME_LIMIT, BLOCKED, INTERRUPTED, ABORTED, OUTPUT_CLOSED or
+// NOT_ENDED.
+type problem struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// tokens is the usage of all requests of a run, failed ones included. The
+// counts are disjoint, but for reasoning, which is part of output.
+type tokens struct {
+	Input      int64  `json:"input_tokens"`
+	Output     int64  `json:"output_tokens"`
+	CacheRead  *int64 `json:"cache_read_tokens,omitempty"`
+	CacheWrite *int64 `json:"cache_write_tokens,omitempty"`
+	Reasoning  *int64 `json:"reasoning_tokens,omitempty"`
+}
+
+func tokensOf(u dsh.Usage) tokens {
+	return tokens{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.ReasoningTokens}
+}
+
+// writeJSON writes v on one line.
+func writeJSON(w io.Writer, v any) error {
+	var line strings.Builder
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, line.String())
+	return err
+}
+
+// A write that fails breaks the outlet, which ends the run: the views need not
+// look at errors.
+
+// textView writes the assistant's text as it comes.
+type textView struct {
+	w       *outlet
+	midline bool
+	buf     []byte
+}
+
+func (v *textView) start(started) {}
+
+func (v *textView) event(ev dsh.Event) {
+	switch d := ev.Data.(type) {
+	case dsh.AssistantChunk:
+		if delta, ok := d.Chunk.(dsh.TextDelta); ok && delta.Text != "" {
+			v.text(delta.Text)
+		}
+	case dsh.AssistantMessage, dsh.RetryScheduled, dsh.StepEnd:
+		v.line()
+	default:
+	}
+}
+
+func (v *textView) text(s string) {
+	if v.w.terminal {
+		s = printable(s)
+	}
+	if s == "" {
+		return
+	}
+	v.buf = append(v.buf[:0], s...)
+	_, _ = v.w.Write(v.buf)
+	v.midline = !strings.HasSuffix(s, "\n")
+}
+
+// line ends a line that is open.
+func (v *textView) line() {
+	if v.midline {
+		_, _ = v.w.WriteString("\n")
+		v.midline = false
+	}
+}
+
+func (v *textView) end(result) { v.line() }
+
+// printable drops control characters, which could do anything to a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// jsonView writes one object at the end.
+type jsonView struct{ w *outlet }
+
+func (v *jsonView) start(started)   {}
+func (v *jsonView) event(dsh.Event) {}
+func (v *jsonView) end(r result)    { _ = writeJSON(v.w, r) }
+
+// streamView writes a line per event.
+type streamView struct {
+	w   *outlet
+	buf []byte
+}
+
+func (v *streamView) start(s started) { _ = writeJSON(v.w, s) }
+
+func (v *streamView) event(ev dsh.Event) {
+	v.buf = append(v.buf[:0], `{"version":1,"type":"event","event":`...)
+	v.buf = append(ev.AppendJSON(v.buf), "}\n"...)
+	_, _ = v.w.Write(v.buf)
+}
+
+func (v *streamView) end(r result) { _ = writeJSON(v.w, r) }

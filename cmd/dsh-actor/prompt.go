@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+)
+
+// maxPrompt bounds what is read as a prompt, in bytes.
+const maxPrompt = 16 << 20
+
+// prompt returns the prompt from its one source. A signal while it is read
+// ends the command: nothing has begun.
+func (a *app) prompt(file string, args []string) (string, error) {
+	var text, from string
+	var err error
+	switch {
+	case file != "" && len(args) > 0:
+		return "", usagef("the prompt comes from the argument or from -f, not from both")
+	case file != "":
+		from = "in " + file
+		text, err = readFile(file)
+	case len(args) == 1 && args[0] != "-":
+		text = args[0]
+	case len(args) == 0 && isTerminal(a.stdin):
+		return "", usagef("a prompt is needed: as an argument, with -f FILE, or piped in ('-' reads the terminal)")
+	default:
+		from = "on stdin"
+		text, err = a.readStdin()
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case a.code != exitOK:
+		return "", nil
+	case strings.TrimSpace(text) == "":
+		return "", usagef("the prompt is empty%s", strings.TrimRight(" "+from, " "))
+	}
+	return strings.ToValidUTF8(text, "\uFFFD"), nil
+}
+
+func readFile(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", usagef("-f: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	text, err := readAll(f)
+	if err != nil {
+		return "", usagef("-f %s: %w", name, err)
+	}
+	return text, nil
+}
+
+func readAll(r io.Reader) (string, error) {
+	raw, err := io.ReadAll(io.LimitReader(r, maxPrompt+1))
+	if err == nil && len(raw) > maxPrompt {
+		err = errors.New("a prompt of more than 16 MiB is not read")
+	}
+	return strings.TrimRight(string(raw), "\r\n"), err
+}
+
+// readStdin reads until the end, or until a signal: then it sets the exit
+// code, and whoever reads is left behind.
+func (a *app) readStdin() (string, error) {
+	type input struct {
+		text string
+		err  error
+	}
+	read := make(chan input, 1)
+	go func() {
+		text, err := readAll(a.stdin)
+		read <- input{text, err}
+	}()
+	select {
+	case in := <-read:
+		if in.err != nil {
+			return "", usagef("stdin: %w", in.err)
+		}
+		return in.text, nil
+	case <-a.stop.soft:
+		a.code = a.stop.code()
+		return "", nil
+	}
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+const runLong = `Run one prompt to its end: the model streams its answer to stdout, its tools
+work in the current directory, and progress goes to stderr.
+
+The prompt is the argument, a file (-f) or, without either, what is piped in; '-'
+reads stdin also from a terminal.
+
+The provider is the first that is named by --provider, DSH_ACTOR_PROVIDER or a
+key in the environment. Without any of them a scripted demo answers, which needs
+no network and no model.
+
+Environment:
+  DEEPSEEK_API_KEY    key for --provider deepseek
+  OPENAI_API_KEY      key for --provider openai
+  DSH_ACTOR_API_KEY   key for either; it comes before the two above
+  DSH_ACTOR_PROVIDER  default of --provider
+  DSH_ACTOR_MODEL     default of --model
+  DSH_ACTOR_BASE_URL  default of --base-url
+  NO_COLOR            anything: no colours
+
+Exit status:
+  0    the turn completed
+  1    the turn failed or was blocked, or the output was closed
+  2    the command line is wrong
+  3    a limit cut the turn: --max-tokens, the model's own, or --timeout
+  130  interrupted by Ctrl-C: once ends the turn in order, twice quits at once
+  143  ended by SIGTERM (129 by SIGHUP), in order
+
+Output formats of --output, all with "version": 1:
+  text         the assistant's text as it comes
+  json         one object when all is over
+  stream-json  a line per event of the session between a "start" and a "result"`
+
+const runExample = `  dsh-actor run "List the Go files and summarise go.mod"
+  git diff | dsh-actor run --system "You review changes."
+  dsh-actor run -f task.md --output json --timeout 10m > result.json
+  dsh-actor run --provider openai --base-url http://localhost:8000/v1 --model qwen3 "Hello"
+  dsh-actor run --tools read_file,search,list_files "Where is the config read?"`
+
+const (
+	outputText       = "text"
+	outputJSON       = "json"
+	outputStreamJSON = "stream-json"
+)
+
+var outputs = []string{outputText, outputJSON, outputStreamJSON}
+
+// runFlags are the flags of run as they were given.
+type runFlags struct {
+	file         string
+	provider     string
+	model        string
+	baseURL      string
+	system       string
+	cwd          string
+	maxTokens    int
+	maxParallel  int
+	tools        []string
+	allowOutside bool
+	timeout      time.Duration
+	output       string
+	verbose      bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	f := &runFlags{}
+	cmd := &cobra.Command{
+		Use:               "run [PROMPT]",
+		Short:             "Run a prompt with tools to its end",
+		Long:              runLong,
+		Example:           runExample,
+		Args:              onePrompt,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			set, err := a.settings(f, cmd.Flags().Changed)
+			if err != nil {
+				return err
+			}
+			prompt, err := a.prompt(f.file, args)
+			if err != nil || a.code != exitOK {
+				return err
+			}
+			a.code, err = a.drive(cmd.Context(), set, prompt)
+			return failed(err)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVarP(&f.file, "file", "f", "", "read the prompt from `FILE`")
+	flags.StringVar(&f.provider, "provider", "", "who answers, a `NAME`: "+strings.Join(providerNames, ", "))
+	flags.StringVar(&f.model, "model", "", "the provider's `NAME` of the model (deepseek: "+defaultDeepSeekModel+")")
+	flags.StringVar(&f.baseURL, "base-url", "", "`URL` of an OpenAI-compatible endpoint, before /chat/completions")
+	flags.StringVar(&f.system, "system", "", "system prompt `TEXT` instead of the default one; {{cwd}}, {{model}} and {{provider}} are filled in")
+	flags.StringVar(&f.cwd, "cwd", "", "working `DIR` of the tools (default: the current one)")
+	flags.IntVar(&f.maxTokens, "max-tokens", 0, "most `N` tokens of one answer (default: the provider's)")
+	flags.IntVar(&f.maxParallel, "max-parallel-tools", 0, "most `N` tool calls of one answer at the same time (default: 10)")
+	flags.StringSliceVar(&f.tools, "tools", nil, "the tools that the agent has: `NAMES` with commas, or "+noTools+" (default: all; see 'dsh-actor tools')")
+	flags.BoolVar(&f.allowOutside, "allow-outside", false, "let the file tools leave the working directory")
+	flags.DurationVar(&f.timeout, "timeout", 0, "end the turn after this `TIME`, such as 90s or 10m (default: never)")
+	flags.StringVarP(&f.output, "output", "o", outputText, "`FORMAT` of stdout: "+strings.Join(outputs, ", "))
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell more on stderr")
+	complete(cmd)
+	return cmd
+}
+
+// onePrompt refuses more than one argument, most likely a prompt without
+// quotes.
+func onePrompt(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usagef("run takes one prompt, not %d arguments; put it in quotes", len(args))
+	}
+	return nil
+}
+
+// complete completes values of flags.
+func complete(cmd *cobra.Command) {
+	must := func(err error) {
+		if err != nil {
+			panic(err) // the flag was just defined.
+		}
+	}
+	must(cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(providerNames, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("tools", completeTools))
+	must(cmd.MarkFlagDirname("cwd"))
+	for _, name := range []string{"model", "base-url", "system", "max-tokens", "max-parallel-tools", "timeout"} {
+		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
+	}
+}
+
+// completeTools completes the last name of a list.
+func completeTools(_ *cobra.Command, _ []string, given string) ([]string, cobra.ShellCompDirective) {
+	before, last := "", given
+	if i := strings.LastIndexByte(given, ','); i >= 0 {
+		before, last = given[:i+1], given[i+1:]
+	}
+	var out []string
+	for _, name := range append([]string{noTools}, toolNames...) {
+		if strings.HasPrefix(name, last) && !strings.Contains(","+before, ","+name+",") && (name != noTools || before == "") {
+			out = append(out, before+name)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dsh-actor/dsh-actor/tool"
+)
+
+// defaultSystem is the persona of an agent of the command line.
+const defaultSystem = `You work in the directory {{cwd}} for somebody who started you from a command line and who cannot answer questions meanwhile. ` +
+	`Use your tools to find out what you do not know and to do what is asked; make independent calls at the same time. ` +
+	`When you are done, say in plain text what you did and found, in as few words as it takes, and name what you could not do.`
+
+// settings are the checked flags of run.
+type settings struct {
+	route
+	system      string
+	cwd         string
+	maxTokens   int
+	maxParallel int
+	tools       []tool.Tool
+	timeout     time.Duration
+	output      string
+	verbose     bool
+}
+
+// settings checks the flags and reports every problem at once.
+func (a *app) settings(f *runFlags, changed func(flag string) bool) (settings, error) {
+	var errs []error
+	note := func(err error) { errs = append(errs, err) }
+	set := settings{
+		system: defaultSystem, maxTokens: f.maxTokens, maxParallel: f.maxParallel,
+		timeout: f.timeout, output: f.output, verbose: f.verbose,
+	}
+	if changed("system") {
+		set.system = f.system
+	}
+	note(checkSystem(set.system))
+	note(oneOf("--output", f.output, outputs))
+	for flag, value := range map[string]int{"max-tokens": f.maxTokens, "max-parallel-tools": f.maxParallel} {
+		if value < 0 || value == 0 && changed(flag) {
+			note(usagef("--%s is %d; it must be at least 1", flag, value))
+		}
+	}
+	if f.timeout < 0 || f.timeout == 0 && changed("timeout") {
+		note(usagef("--timeout is %v; it must be more than 0", f.timeout))
+	}
+	var err error
+	if set.cwd, err = workingDirectory(f.cwd); err != nil {
+		note(err)
+	} else {
+		set.tools, err = pickTools(f.tools, changed("tools"), set.cwd, f.allowOutside)
+		note(err)
+	}
+	set.route, err = a.route(f)
+	note(err)
+	slices.SortStableFunc(errs, func(a, b error) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	return set, errors.Join(errs...)
+}
+
+// workingDirectory returns dir, or the current one, as an absolute path.
+func workingDirectory(dir string) (string, error) {
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		return "", usagef("--cwd: %v", err)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "", usagef("--cwd: there is no directory %s", dir)
+	case err != nil:
+		return "", usagef("--cwd: %v", err)
+	case !info.IsDir():
+		return "", usagef("--cwd: %s is not a directory", dir)
+	}
+	return path, nil
+}
+
+var variable = regexp.MustCompile(`\{\{\s*(.*?)\s*\}\}`)
+
+// checkSystem finds variables that would fail the first step.
+func checkSystem(system string) error {
+	for _, m := range variable.FindAllStringSubmatch(system, -1) {
+		if !slices.Contains([]string{"cwd", "model", "provider"}, m[1]) {
+			return usagef("--system: {{%s}} has no value; there are {{cwd}}, {{model}} and {{provider}}", m[1])
+		}
+	}
+	return nil
+}
+
+// usagef returns an error of usage.
+func usagef(format string, args ...any) error { return fmt.Errorf(format, args...) }
