@@ -186,6 +186,9 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 	a.depth = max(a.depth, log.Header().DelegationDepth)
 	if a.child != nil {
 		a.child.first = length(events)
+		if adopt := a.rt.opts.Delegation.Adopt; adopt != nil {
+			a.spec.Observer = adopt(a.child, log.Header(), events)
+		}
 	}
 	gone := make(chan struct{})
 	l := &life{rt: a.rt, log: log, sessionGone: gone}

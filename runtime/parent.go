@@ -178,9 +178,10 @@ func (a *Agent) settledChild(
 	if err != nil {
 		return spec, nil, nil, err
 	}
+	opened := log
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, log.Close())
+			err = errors.Join(err, opened.Close())
 		}
 	}()
 	header := log.Header()

@@ -33,7 +33,9 @@ func (a *Agent) delegate(ctx context.Context, spec ChildSpec) (*Child, error) {
 	if err := spec.Check(); err != nil {
 		return nil, fmt.Errorf("runtime: child: %w", err)
 	}
-	if spec.ID == "" {
+	if name := a.rt.opts.Delegation.NewID; spec.ID == "" && name != nil {
+		spec.ID = name()
+	} else if spec.ID == "" {
 		spec.ID = dsh.SessionID(uuid.NewString())
 	}
 	var seed []dsh.Event
@@ -70,9 +72,6 @@ func (a *Agent) bear(
 ) (*Child, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, delegation.Errorf(delegation.CodeCancelled, "cancelled before the sub-agent existed: %w", err)
-	}
-	if adopt := a.rt.opts.Delegation.Adopt; adopt != nil {
-		adopt(&spec)
 	}
 	if err := a.admit(c, maxDepth); err != nil {
 		return nil, err

@@ -36,9 +36,11 @@ type Delegation struct {
 	// it is resumed.
 	DropNotices bool
 
-	// Adopt may change the spec of each child before it is made. It is for the
-	// project's own tests.
-	Adopt func(*Spec)
+	// NewID names new children; nil generates names.
+	NewID func() dsh.SessionID
+	// Adopt returns the observer of a child whose log holds events. It is for
+	// the project's own tests.
+	Adopt func(c *Child, header dsh.SessionHeader, events []dsh.Event) observer
 }
 
 func (d Delegation) check() error {
@@ -306,7 +308,7 @@ func (a *Agent) Drain(ctx context.Context) error {
 	}
 	errs := make(chan error, len(children))
 	for _, c := range children {
-		go func() { errs <- c.Dispose(ctx) }()
+		go func() { errs <- errors.Join(c.Drain(ctx), c.Dispose(ctx)) }()
 	}
 	var all []error
 	for range children {

@@ -28,8 +28,8 @@ func parentOf(ctx context.Context) (delegation.Parent, error) {
 }
 
 type messageArgs struct {
-	ID      dsh.SessionID `json:"subagent_id" jsonschema:"The sub-agent's ID."`
-	Message string        `json:"message" jsonschema:"What to tell it."`
+	ID      dsh.SessionID `json:"subagent_id"`
+	Message string        `json:"message"`
 }
 
 // sendMessage gives a background child another turn.
@@ -47,11 +47,13 @@ func (s *Set) sendMessage() tool.Tool {
 				return "", coded(err)
 			}
 			return fmt.Sprintf("The message is queued for sub-agent %s.", in.ID), nil
-		})
+		}, tool.WithParameters(object(map[string]any{
+			"subagent_id": text("The sub-agent's ID."), "message": text("What to tell it."),
+		}, "subagent_id", "message")))
 }
 
 type interruptArgs struct {
-	ID dsh.SessionID `json:"agent_id" jsonschema:"The agent's ID."`
+	ID dsh.SessionID `json:"agent_id"`
 }
 
 // interrupt cancels the turn of a descendant.
@@ -67,7 +69,7 @@ func (s *Set) interrupt() tool.Tool {
 				return "", coded(err)
 			}
 			return fmt.Sprintf("Sub-agent %s was asked to stop what it does.", in.ID), nil
-		})
+		}, tool.WithParameters(object(map[string]any{"agent_id": text("The sub-agent's ID.")}, "agent_id")))
 }
 
 type listArgs struct {
@@ -109,7 +111,7 @@ func list() tool.Tool {
 }
 
 type reportArgs struct {
-	Output string `json:"output" jsonschema:"What to tell."`
+	Output string `json:"output"`
 }
 
 // report lets a background child tell its parent something.
@@ -126,7 +128,7 @@ func (s *Set) report() tool.Tool {
 				return "", coded(err)
 			}
 			return fmt.Sprintf("The report was handed on as message %s.", id), nil
-		})
+		}, tool.WithParameters(object(map[string]any{"output": text("What to tell.")}, "output")))
 }
 
 // Orders of the prompt's sections.
