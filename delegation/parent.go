@@ -95,6 +95,8 @@ type Started struct {
 	Initiator dsh.Initiator // of the child
 	Transport Transport
 	Label     string
+	// Background says that the child works by itself and settles.
+	Background bool
 }
 
 // Ended tells that a child's life is over.

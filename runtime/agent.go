@@ -31,7 +31,9 @@ type Agent struct {
 	child  *Child // what the agent is to its parent, or nil
 	root   dsh.AgentID
 	depth  int
-	kids   *kids // guarded by rt.tree.mu; nil before the first child
+	// Guarded by rt.tree.mu.
+	kids     *kids // nil before the first child
+	draining bool  // no more children
 
 	life     atomic.Pointer[life]
 	mu       sync.Mutex // guards reopening and disposing

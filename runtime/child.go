@@ -44,12 +44,13 @@ type Child struct {
 	mine     atomic.Bool // its owner cancelled it
 	overtime atomic.Bool
 
-	mu     sync.Mutex // guards the timers
+	mu     sync.Mutex // guards the timers and what the outcome is to be
 	limit  *time.Timer
 	grace  *time.Timer
 	ended  bool
 	told   sync.Once
 	left   sync.Once
+	set    bool // result is decided
 	result delegation.Outcome
 	done   chan struct{} // closed when result is there
 	gone   chan struct{} // closed when nothing is left of the child
@@ -215,7 +216,8 @@ func (c *Child) abandon() {
 	defer cancel()
 	o := c.tally(c.life.Load().packed(ctx))
 	o.Kind, o.Limit, o.Failure, o.Cause = delegation.Limited, delegation.LimitDeaf, nil, dsh.Cause{}
-	c.conclude(o)
+	c.decide(o)
+	c.conclude()
 	t := &c.rt.tree
 	t.mu.Lock()
 	quiet, settled := c.unbusy()
@@ -227,13 +229,18 @@ func (c *Child) abandon() {
 // cancelled between its messages is just idle.
 func (c *Child) atWork() bool { return c.accepted.Load() }
 
-// conclude gives the child its outcome; the first counts.
-func (c *Child) conclude(o delegation.Outcome) {
-	c.told.Do(func() {
-		c.result = o
-		close(c.done)
-	})
+// decide gives the child its outcome; the first counts, and is returned.
+func (c *Child) decide(o delegation.Outcome) delegation.Outcome {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.set {
+		c.set, c.result = true, o
+	}
+	return c.result
 }
+
+// conclude tells whoever waits that there is an outcome.
+func (c *Child) conclude() { c.told.Do(func() { close(c.done) }) }
 
 // finish sees a life of the child off, on a goroutine of its own: it reads how
 // it ended, tells whoever has to know, and gives the place in the tree up. A
@@ -248,6 +255,7 @@ func (c *Child) finish(l *life) {
 	}
 	<-l.sessionGone
 	c.stopTimers()
+	c.orphan()
 	events, err := l.log.Read(context.Background(), c.first, 0)
 	o := c.tally(events, err)
 	t := &c.rt.tree
@@ -256,6 +264,8 @@ func (c *Child) finish(l *life) {
 		o.Descendants = c.kids.below
 	}
 	t.mu.Unlock()
+	used := o.Total()
+	o = c.decide(o)
 	if !c.spec.Background {
 		c.end(o, true)
 	}
@@ -266,8 +276,8 @@ func (c *Child) finish(l *life) {
 	if c.spec.Background {
 		c.end(o, false)
 	}
-	c.release(o.Total())
-	c.conclude(o)
+	c.release(used)
+	c.conclude()
 	c.leave()
 }
 
@@ -331,6 +341,7 @@ func (c *Child) end(o delegation.Outcome, registered bool) {
 func (c *Child) started() delegation.Started {
 	return delegation.Started{
 		Run: c.run, Initiator: c.initiator(), Transport: c.spec.Transport(), Label: c.spec.Label,
+		Background: c.spec.Background,
 	}
 }
 

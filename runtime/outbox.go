@@ -49,7 +49,7 @@ func (c *Child) notify(o delegation.Outcome) {
 func (c *Child) tell(ctx context.Context, parent *Agent, m *dsh.Message) bool {
 	t := &c.rt.tree
 	t.mu.Lock()
-	quiet := c.cut || parent.kids != nil && parent.kids.draining
+	quiet := c.cut || parent.draining
 	t.mu.Unlock()
 	in := loop.Deliver{Message: m, Target: loop.Nearest, Wake: true}
 	if quiet {

@@ -105,12 +105,11 @@ func (t *tree) wait(ctx context.Context) error {
 // were not left to themselves; cut counts those of them that were cancelled
 // with the agent.
 type kids struct {
-	live     map[*Child]struct{}
-	draining bool
-	busy     int
-	cut      int
-	settled  func()    // called when cut is 0; nil while nobody waits
-	below    dsh.Usage // of all descendants that have settled
+	live    map[*Child]struct{}
+	busy    int
+	cut     int
+	settled func()    // called when cut is 0; nil while nobody waits
+	below   dsh.Usage // of all descendants that have settled
 }
 
 // home returns the agent's children; the caller holds tree.mu.
@@ -133,7 +132,7 @@ func (a *Agent) admit(c *Child, maxDepth *int) error {
 	defer t.mu.Unlock()
 	home := a.home()
 	switch {
-	case home.draining:
+	case a.draining:
 		return delegation.Errorf(delegation.CodeDraining, "the sub-agents of %s are being stopped; no new ones can be started", a.id)
 	case a.depth+1 > depth:
 		return delegation.Errorf(delegation.CodeDepth, "a sub-agent here would have depth %d, and the limit is %d; do the work yourself", a.depth+1, depth)
@@ -298,10 +297,7 @@ func (f *family) Busy() bool {
 // Drain ends all descendants, children after their own children, and refuses
 // new ones from then on.
 func (a *Agent) Drain(ctx context.Context) error {
-	t := &a.rt.tree
-	t.mu.Lock()
-	a.home().draining = true
-	t.mu.Unlock()
+	a.close()
 	children := a.children()
 	for _, c := range children {
 		c.curtail(dsh.Cause{Kind: dsh.CauseParent})
@@ -317,11 +313,39 @@ func (a *Agent) Drain(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
+// close refuses new children from now on.
+func (a *Agent) close() {
+	t := &a.rt.tree
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a.draining = true
+}
+
+// orphan ends the children of an agent that has stopped by itself. Those that do
+// not come to an end in time are not waited for.
+func (a *Agent) orphan() {
+	if a.rt.opts.Delegation.OutliveDispose {
+		return
+	}
+	a.close()
+	children := a.children()
+	for _, c := range children {
+		c.curtail(dsh.Cause{Kind: dsh.CauseParent})
+		go func() { _ = c.Dispose(context.Background()) }()
+	}
+	for _, c := range children {
+		<-c.done
+	}
+}
+
 // drainFirst ends the children of an agent that is being disposed of. The
 // agent itself is cancelled before them, so that what it waits for can end.
 func (a *Agent) drainFirst(ctx context.Context, keepInbox bool) (drained bool, err error) {
 	d := a.rt.opts.Delegation
-	if d.OutliveDispose || len(a.children()) == 0 {
+	if d.OutliveDispose {
+		return false, nil
+	}
+	if a.close(); len(a.children()) == 0 {
 		return false, nil
 	}
 	l := a.life.Load()
