@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dsh-actor/dsh-actor/actors/agent"
+	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/hook"
 	"github.com/dsh-actor/dsh-actor/internal/loop"
@@ -236,29 +237,23 @@ func (a *Agent) stop(ctx context.Context, keepInbox bool) error {
 	a.disposed = true
 	l := a.life.Load()
 	a.mu.Unlock()
-	reply := make(chan error, 1)
-	l.handle.Send(agent.Dispose{KeepInbox: keepInbox, Reply: reply})
+	l.handle.Send(agent.Dispose{KeepInbox: keepInbox, Reply: make(chan error, 1)})
 	select {
-	case err := <-reply:
-		a.forget()
-		return err
 	case <-l.handle.Gone():
-		// The session closes behind the agent; its error is the reply's.
-		select {
-		case <-l.sessionGone:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		a.forget()
-		select {
-		case err := <-reply:
-			return err
-		default:
-			return nil
-		}
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if l.handle.Failure() != nil {
+		// Nobody is left to close the session of an agent that failed.
+		a.rt.system.Root.Send(l.session, session.Close{Reply: make(chan error, 1)})
+	}
+	select {
+	case <-l.sessionGone:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	a.forget()
+	return l.handle.Closed()
 }
 
 // forget gives the agent's ID up. That of a child is given up by whoever tells

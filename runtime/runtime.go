@@ -114,8 +114,8 @@ func New(opts Options) (*Runtime, error) {
 	workers := dispatch.New()
 	return &Runtime{
 		opts: opts, system: system, workers: workers, hooks: hooks, tools: tools,
-		pool:    system.Root.Spawn(toolpool.Props(toolpool.Config{Limit: opts.MaxToolBodies}, workers.Mailbox())),
-		streams: llm.Props(workers.Mailbox()),
+		pool:    system.Root.Spawn(toolpool.Props(toolpool.Config{Limit: opts.MaxToolBodies}, workers.Inline())),
+		streams: llm.Props(workers.Inline()),
 		watch:   watch,
 		tree:    tree{roots: map[dsh.AgentID]int{}},
 		agents:  map[dsh.AgentID]*Agent{}, sessions: map[dsh.SessionID]*Agent{},

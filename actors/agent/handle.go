@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -25,6 +26,10 @@ type Handle struct {
 	gone        chan struct{}
 	sessionGone <-chan struct{}
 	failure     atomic.Pointer[error]
+
+	closed    chan error // of a disposed agent's session, which answers before it goes
+	closing   sync.Once
+	closedErr error
 }
 
 var _ hook.Agent = (*Handle)(nil)
@@ -62,6 +67,22 @@ func (h *Handle) Failure() error {
 		return *err
 	}
 	return nil
+}
+
+// Closed returns the session's answer to being closed. It is to be asked when
+// agent and session are gone.
+func (h *Handle) Closed() error {
+	h.closing.Do(func() {
+		if h.closed == nil {
+			return // the agent failed
+		}
+		select {
+		case h.closedErr = <-h.closed:
+		default:
+			h.closedErr = errors.New("agent: the session stopped before it was closed")
+		}
+	})
+	return h.closedErr
 }
 
 // Err returns the error of somebody who waited for an agent that is gone.

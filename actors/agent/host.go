@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -394,22 +393,13 @@ func (h *host) dispose(c actor.Context) {
 	h.notify(hook.Disposed{})
 	replies := h.disposal
 	h.disposal = nil
-	closed := make(chan error, 1)
-	c.Send(h.cfg.Session, session.Close{Reply: closed})
-	gone := h.handle.sessionGone
+	handle := h.handle
+	handle.closed = make(chan error, 1)
+	c.Send(h.cfg.Session, session.Close{Reply: handle.closed})
 	go func() {
-		var err error
-		select {
-		case err = <-closed:
-		case <-gone:
-			select {
-			case err = <-closed:
-			default:
-				err = errors.New("agent: the session stopped before it was closed")
-			}
-		}
+		<-handle.sessionGone
 		for _, reply := range replies {
-			reply <- err
+			reply <- handle.Closed()
 		}
 	}()
 	c.Stop(h.self)
