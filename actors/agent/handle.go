@@ -20,16 +20,20 @@ var ErrGone = errors.New("agent is gone")
 // A Handle speaks to one life of an agent. It is safe for concurrent use and
 // is what hooks and tools get.
 type Handle struct {
-	initiator   dsh.Initiator
+	cfg         *Config
 	root        *actor.RootContext
 	pid         *actor.PID
 	gone        chan struct{}
 	sessionGone <-chan struct{}
 	failure     atomic.Pointer[error]
+	closing     *closing // nil until the agent was disposed of
+}
 
-	closed    chan error // of a disposed agent's session, which answers before it goes
-	closing   sync.Once
-	closedErr error
+// closing is how the session of a disposed agent was closed.
+type closing struct {
+	answer chan error // has one before the session goes
+	once   sync.Once
+	err    error
 }
 
 var _ hook.Agent = (*Handle)(nil)
@@ -37,7 +41,7 @@ var _ hook.Agent = (*Handle)(nil)
 // Spawn starts an agent. sessionGone is closed when its session has stopped.
 func Spawn(system *actor.ActorSystem, cfg *Config, sessionGone <-chan struct{}, opts ...actor.PropsOption) *Handle {
 	h := &Handle{
-		initiator: cfg.Initiator, root: system.Root, gone: make(chan struct{}), sessionGone: sessionGone,
+		cfg: cfg, root: system.Root, gone: make(chan struct{}), sessionGone: sessionGone,
 	}
 	h.pid = system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
 		host := &host{cfg: cfg, m: cfg.Machine, handle: h, face: h}
@@ -50,10 +54,10 @@ func Spawn(system *actor.ActorSystem, cfg *Config, sessionGone <-chan struct{}, 
 }
 
 // ID returns the agent's ID.
-func (h *Handle) ID() dsh.AgentID { return h.initiator.Agent }
+func (h *Handle) ID() dsh.AgentID { return h.cfg.Initiator.Agent }
 
 // Session returns the ID of the agent's session.
-func (h *Handle) Session() dsh.SessionID { return h.initiator.Session }
+func (h *Handle) Session() dsh.SessionID { return h.cfg.Initiator.Session }
 
 // PID returns where the agent receives its protocol.
 func (h *Handle) PID() *actor.PID { return h.pid }
@@ -72,17 +76,18 @@ func (h *Handle) Failure() error {
 // Closed returns the session's answer to being closed. It is to be asked when
 // agent and session are gone.
 func (h *Handle) Closed() error {
-	h.closing.Do(func() {
-		if h.closed == nil {
-			return // the agent failed
-		}
+	c := h.closing
+	if c == nil {
+		return nil // the agent failed
+	}
+	c.once.Do(func() {
 		select {
-		case h.closedErr = <-h.closed:
+		case c.err = <-c.answer:
 		default:
-			h.closedErr = errors.New("agent: the session stopped before it was closed")
+			c.err = errors.New("agent: the session stopped before it was closed")
 		}
 	})
-	return h.closedErr
+	return c.err
 }
 
 // Err returns the error of somebody who waited for an agent that is gone.
@@ -94,7 +99,7 @@ func (h *Handle) Err() error {
 }
 
 // Initiator returns who the agent acts for.
-func (h *Handle) Initiator() dsh.Initiator { return h.initiator }
+func (h *Handle) Initiator() dsh.Initiator { return h.cfg.Initiator }
 
 // Send hands the agent a message of its protocol.
 func (h *Handle) Send(message any) { h.root.Send(h.pid, message) }

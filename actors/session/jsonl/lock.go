@@ -28,8 +28,7 @@ func acquire(dir string, id dsh.SessionID) (*lock, error) {
 	if !ok {
 		return nil, &InUseError{ID: id, Holder: holder(path)}
 	}
-	host, _ := os.Hostname() //nolint:errcheck // A nameless host is told as one.
-	note, err := json.Marshal(Holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Millisecond)})
+	note, err := json.Marshal(ourselves())
 	if err == nil {
 		err = os.WriteFile(path, note, 0o600)
 	}
@@ -50,4 +49,10 @@ func holder(path string) (h Holder) {
 func (l *lock) release() error {
 	_ = os.Truncate(l.held.Path(), 0) // nobody holds it any more
 	return l.held.Close()
+}
+
+// ourselves is this process as a holder.
+func ourselves() Holder {
+	host, _ := os.Hostname() //nolint:errcheck // A nameless host is told as one.
+	return Holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Millisecond)}
 }

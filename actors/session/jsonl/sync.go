@@ -20,8 +20,7 @@ const (
 // waits for the next. One goroutine runs while there is work.
 type syncer struct {
 	disk disk
-	each bool
-	// root is on the file system that syncAll syncs; nil if there is none.
+	// root is on the file system that syncAll syncs.
 	root *os.File
 
 	mu      sync.Mutex
@@ -29,19 +28,20 @@ type syncer struct {
 	running bool
 }
 
-// syncing is a file that waits for a round.
+// syncing is a file or a directory that waits for a round.
 type syncing struct {
-	file file
+	// alone syncs it by itself.
+	alone func() error
 	// together is whether a sync of the root's file system reaches it.
 	together bool
 	done     chan<- error
 }
 
-// sync makes what was written to f durable.
-func (s *syncer) sync(f file, together bool) error {
+// sync makes a file durable that alone would sync.
+func (s *syncer) sync(alone func() error, together bool) error {
 	done := make(chan error, 1)
 	s.mu.Lock()
-	s.waiting = append(s.waiting, syncing{f, together && !s.each, done})
+	s.waiting = append(s.waiting, syncing{alone, together, done})
 	if !s.running {
 		s.running = true
 		go s.run()
@@ -96,7 +96,7 @@ func (s *syncer) all(files []syncing) bool {
 // one syncs files one by one, several at once.
 func (s *syncer) one(files []syncing) {
 	if len(files) == 1 {
-		files[0].done <- files[0].file.Sync()
+		files[0].done <- files[0].alone()
 		return
 	}
 	var wg sync.WaitGroup
@@ -104,7 +104,7 @@ func (s *syncer) one(files []syncing) {
 	for range min(len(files), syncParallel) {
 		wg.Go(func() {
 			for f := range todo {
-				f.done <- f.file.Sync()
+				f.done <- f.alone()
 			}
 		})
 	}
