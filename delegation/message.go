@@ -56,6 +56,7 @@ func sayable(content []dsh.Block) []dsh.Block {
 		switch b.(type) {
 		case dsh.Text, dsh.Image:
 			kept = append(kept, b)
+		default:
 		}
 	}
 	return kept

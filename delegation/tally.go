@@ -16,7 +16,6 @@ type Tally struct {
 	turns   int
 	last    dsh.Ending
 	dropped bool // input was withdrawn that no turn had taken
-	open    bool
 	worked  bool // the open turn reached a step
 	claimed bool // the open turn took input
 	usage   dsh.Usage
@@ -28,7 +27,7 @@ type Tally struct {
 func (t *Tally) Add(ev *dsh.Event) {
 	switch d := ev.Data.(type) {
 	case dsh.TurnStart:
-		t.open, t.worked, t.claimed = true, false, false
+		t.worked, t.claimed = false, false
 	case dsh.InboxSpliced:
 		switch {
 		case d.Removed == 0:
@@ -57,7 +56,7 @@ func (t *Tally) Add(ev *dsh.Event) {
 			t.turns++
 			t.last = d.Reason
 		}
-		t.open = false
+	default:
 	}
 }
 

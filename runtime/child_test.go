@@ -240,7 +240,7 @@ func TestLimits(t *testing.T) {
 
 // Code knows on whose behalf it runs, whoever runs beside it.
 func TestInitiators(t *testing.T) {
-	const trees, kids = 250, 3
+	const trees, kids = 1000, 3
 	var mu sync.Mutex
 	seen := map[dsh.Initiator]int{}
 	note := func(ctx context.Context) {

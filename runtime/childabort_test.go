@@ -9,10 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dsh-actor/dsh-actor/actors/agent"
 	"github.com/dsh-actor/dsh-actor/actors/llm/script"
 	"github.com/dsh-actor/dsh-actor/delegation"
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/hook"
+	"github.com/dsh-actor/dsh-actor/internal/loop"
 	"github.com/dsh-actor/dsh-actor/runtime"
 	"github.com/dsh-actor/dsh-actor/tool"
 )
@@ -203,4 +205,48 @@ func TestInterruptKeepsTheInbox(t *testing.T) {
 			t.Errorf("outcome %+v, %v", o, err)
 		}
 	})
+}
+
+// exploding panics inside an agent at its nth event, as only a bug of ours can.
+type exploding struct{ left int }
+
+func (e *exploding) Logged(dsh.Event, func(loop.Input)) {
+	if e.left--; e.left == 0 {
+		panic("a bug")
+	}
+}
+
+func (e *exploding) Noticed(hook.Notice, func(loop.Input)) {}
+
+// A child whose own actor panics has an outcome all the same, and its log is
+// closed.
+func TestChildThatBreaks(t *testing.T) {
+	for at := 1; at < 14; at++ {
+		for _, background := range []bool{false, true} {
+			bubble(t, func(t *testing.T) {
+				opts := runtime.Options{Delegation: runtime.Delegation{
+					Adopt: func(*runtime.Child, dsh.SessionHeader, []dsh.Event) agent.Observer { return &exploding{left: at} },
+				}}
+				f := newFamily(t, opts, answers(script.Text("ok", 1)))
+				c, err := f.top.Spawn(t.Context(), runtime.ChildSpec{Label: "job", Background: background})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				if err := c.Begin(ctx, dsh.UserText("go")); err != nil {
+					_ = c.Dispose(ctx)
+				}
+				synctest.Wait()
+				select {
+				case <-c.Done():
+				default:
+					t.Fatalf("panic at event %d, background %v: no outcome", at, background)
+				}
+				if err := f.top.Dispose(ctx); err != nil {
+					t.Errorf("panic at event %d: %v", at, err)
+				}
+			})
+		}
+	}
 }
