@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -249,4 +250,32 @@ func TestChildThatBreaks(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Listing children, sending them messages and hearing of them do not get in
+// each other's way.
+func TestListingBesideMessages(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFamily(t, runtime.Options{}, answers(script.Text("ok", 1)))
+		c := f.spawn(t, runtime.ChildSpec{ID: "kid", Label: "job", Background: true})
+		if err := c.Begin(t.Context(), dsh.UserText("go")); err != nil {
+			t.Fatal(err)
+		}
+		var group sync.WaitGroup
+		for n := range 50 {
+			group.Go(func() {
+				if n%2 == 0 {
+					if err := f.top.Message(context.Background(), "kid", dsh.UserText("more"), delegation.Gear{}); err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				list, err := f.top.Children(context.Background(), true)
+				if err != nil || len(list) != 1 || list[0].Problem != "" || list[0].Label != "job" {
+					t.Errorf("%+v, %v", list, err)
+				}
+			})
+		}
+		group.Wait()
+	})
 }

@@ -36,7 +36,7 @@ func (rt *Runtime) Create(ctx context.Context, spec Spec) (*Agent, error) {
 func (rt *Runtime) Resume(ctx context.Context, id dsh.SessionID, spec Spec) (*Agent, error) {
 	spec.Session = id
 	return rt.open(ctx, "resume", rt.top(spec), hook.Resume, func(Spec) (session.Log, []dsh.Event, error) {
-		log, err := rt.opts.Store.Open(ctx, id)
+		log, err := rt.openLog(ctx, id)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -82,18 +82,22 @@ func (rt *Runtime) seed(ctx context.Context, from dsh.SessionID, boundary dsh.Se
 }
 
 func (rt *Runtime) readAll(ctx context.Context, id dsh.SessionID) ([]dsh.Event, error) {
-	if a := rt.live(id); a != nil {
-		return a.life.Load().packed(ctx)
+	for {
+		if a := rt.live(id); a != nil {
+			return a.life.Load().packed(ctx)
+		}
+		var events []dsh.Event
+		err := rt.briefly(ctx, id, func(log session.Log) (err error) {
+			events, err = log.Read(ctx, 0, 0)
+			return err
+		})
+		if errors.Is(err, session.ErrInUse) {
+			if waited, _ := rt.revival(id, false); waited || rt.live(id) != nil {
+				continue
+			}
+		}
+		return events, err
 	}
-	log, err := rt.opts.Store.Open(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	events, err := log.Read(ctx, 0, 0)
-	if cerr := log.Close(); err == nil {
-		err = cerr
-	}
-	return events, err
 }
 
 // length returns how many sequence numbers events take.
@@ -239,7 +243,7 @@ func (a *Agent) reopen(ctx context.Context) (*life, error) {
 	}
 	select {
 	case <-old.sessionGone:
-		log, err := a.rt.opts.Store.Open(ctx, a.session)
+		log, err := a.rt.openLog(ctx, a.session)
 		if err != nil {
 			return nil, err
 		}

@@ -59,32 +59,29 @@ func (c *Child) tell(ctx context.Context, parent *Agent, m *dsh.Message) bool {
 }
 
 // leaveFor makes a message pending in the log of a session that is not open.
-func (rt *Runtime) leaveFor(ctx context.Context, id dsh.SessionID, m *dsh.Message) (err error) {
-	log, err := rt.opts.Store.Open(ctx, id)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, log.Close()) }()
-	events, err := log.Read(ctx, 0, 0)
-	if err != nil {
-		return err
-	}
-	var inbox dsh.Inbox
-	for i := range events {
-		splice, ok := events[i].Data.(dsh.InboxSpliced)
-		if !ok || events[i].Seq < log.Header().SeedLength {
-			continue
-		}
-		if err := inbox.Apply(splice); err != nil {
+func (rt *Runtime) leaveFor(ctx context.Context, id dsh.SessionID, m *dsh.Message) error {
+	return rt.briefly(ctx, id, func(log session.Log) error {
+		events, err := log.Read(ctx, 0, 0)
+		if err != nil {
 			return err
 		}
-	}
-	err = log.Append(ctx, []dsh.Event{{
-		Seq: length(events), Time: time.Now().UnixMilli(),
-		Data: dsh.InboxSpliced{Target: dsh.NextStep, Start: len(inbox.NextStep), Inserted: []*dsh.Message{m}},
-	}})
-	if err != nil {
-		return err
-	}
-	return log.Sync(ctx)
+		var inbox dsh.Inbox
+		for i := range events {
+			splice, ok := events[i].Data.(dsh.InboxSpliced)
+			if !ok || events[i].Seq < log.Header().SeedLength {
+				continue
+			}
+			if err := inbox.Apply(splice); err != nil {
+				return err
+			}
+		}
+		err = log.Append(ctx, []dsh.Event{{
+			Seq: length(events), Time: time.Now().UnixMilli(),
+			Data: dsh.InboxSpliced{Target: dsh.NextStep, Start: len(inbox.NextStep), Inserted: []*dsh.Message{m}},
+		}})
+		if err != nil {
+			return err
+		}
+		return log.Sync(ctx)
+	})
 }

@@ -98,11 +98,14 @@ func (a *Agent) Message(ctx context.Context, id dsh.SessionID, m *dsh.Message, g
 	for {
 		live := a.rt.live(id)
 		if live == nil {
+			waited, over := a.rt.revival(id, true)
+			if waited {
+				continue // somebody else brought it back
+			}
 			err := a.revive(ctx, id, m, gear)
-			if errors.Is(err, ErrExists) || errors.Is(err, session.ErrInUse) {
-				if a.rt.live(id) != nil {
-					continue // somebody else was faster
-				}
+			over()
+			if errors.Is(err, session.ErrInUse) && a.rt.live(id) != nil {
+				continue
 			}
 			return err
 		}
@@ -171,7 +174,7 @@ func (a *Agent) revivedSpec(s delegation.Spec) Spec {
 func (a *Agent) settledChild(
 	ctx context.Context, id dsh.SessionID,
 ) (spec delegation.Spec, log session.Log, events []dsh.Event, err error) {
-	log, err = a.rt.opts.Store.Open(ctx, id)
+	log, err = a.rt.openLog(ctx, id)
 	if errors.Is(err, session.ErrNotFound) {
 		err = delegation.Errorf(delegation.CodeNotResumable, "there is no sub-agent %s", id)
 	}

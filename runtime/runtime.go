@@ -76,12 +76,14 @@ type Runtime struct {
 	streams *actor.Props
 	hooks   *hook.Set
 	tools   *tool.Registry
+	brief   sync.Mutex // held by who has a stored log open just to look or to add to it
 	watch   []delegation.Observer
 	tree    tree
 
 	mu       sync.RWMutex
 	agents   map[dsh.AgentID]*Agent // nil entries are reserved
 	sessions map[dsh.SessionID]*Agent
+	reviving map[dsh.SessionID]chan struct{} // children that are being brought back
 	closed   bool
 }
 
@@ -119,6 +121,7 @@ func New(opts Options) (*Runtime, error) {
 		watch:   watch,
 		tree:    tree{roots: map[dsh.AgentID]int{}},
 		agents:  map[dsh.AgentID]*Agent{}, sessions: map[dsh.SessionID]*Agent{},
+		reviving: map[dsh.SessionID]chan struct{}{},
 	}, nil
 }
 
@@ -234,6 +237,48 @@ func (rt *Runtime) forget(a *Agent) {
 	if rt.sessions[a.session] == a {
 		delete(rt.sessions, a.session)
 	}
+}
+
+// openLog opens a stored log for an agent. Whoever has it open for a moment only
+// is waited for.
+func (rt *Runtime) openLog(ctx context.Context, id dsh.SessionID) (session.Log, error) {
+	rt.brief.Lock()
+	defer rt.brief.Unlock()
+	return rt.opts.Store.Open(ctx, id)
+}
+
+// revival waits until nobody brings the session's agent back any more, and
+// reports whether somebody did. With claim it is the caller who does from then
+// on, unless somebody did; it must call over.
+func (rt *Runtime) revival(id dsh.SessionID, claim bool) (waited bool, over func()) {
+	rt.mu.Lock()
+	other := rt.reviving[id]
+	if other == nil && claim {
+		mine := make(chan struct{})
+		rt.reviving[id] = mine
+		over = func() {
+			rt.mu.Lock()
+			delete(rt.reviving, id)
+			rt.mu.Unlock()
+			close(mine)
+		}
+	}
+	rt.mu.Unlock()
+	if other != nil {
+		<-other
+	}
+	return other != nil, over
+}
+
+// briefly opens a stored log, hands it to use and closes it.
+func (rt *Runtime) briefly(ctx context.Context, id dsh.SessionID, use func(session.Log) error) error {
+	rt.brief.Lock()
+	defer rt.brief.Unlock()
+	log, err := rt.opts.Store.Open(ctx, id)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(log), log.Close())
 }
 
 // live returns the agent that has a session open, or nil.
