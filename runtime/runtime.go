@@ -39,6 +39,8 @@ var (
 	ErrDuplicate = loop.ErrDuplicate
 	// ErrNotPending: the message is not pending (any more).
 	ErrNotPending = loop.ErrNotPending
+	// ErrNotRecordable: only the agent itself records facts of this type.
+	ErrNotRecordable = agent.ErrNotRecordable
 	// ErrNotFound: the store has no such session.
 	ErrNotFound = session.ErrNotFound
 	// ErrInUse: somebody else has the session open.

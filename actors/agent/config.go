@@ -71,7 +71,8 @@ type Kin interface {
 
 // An Observer sees every event right behind its append and every notice right
 // when it is published, and may apply commands there and then. It runs on the
-// actor's goroutine. With an observer chunks are taken one at a time.
+// actor's goroutine. With an observer chunks are taken one at a time, and any
+// fact may be appended.
 type Observer interface {
 	Logged(ev dsh.Event, do func(loop.Input))
 	Noticed(n hook.Notice, do func(loop.Input))

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -148,7 +149,7 @@ func (h *host) do(c actor.Context, msg Do) {
 			h.watched = append(h.watched, watch{id: d.Message.ID, reply: msg.Outcome})
 		}
 		h.cascade(command)
-		if err := h.apply(c, command); err != nil {
+		if err := h.take(c, command); err != nil {
 			if done.Errs == nil {
 				done.Errs = make([]error, len(msg.Commands))
 			}
@@ -160,6 +161,30 @@ func (h *host) do(c actor.Context, msg Do) {
 	}
 	done.Next = h.m.Next()
 	h.later(func() { msg.Reply <- done })
+}
+
+// take applies a command from outside. What only the loop itself may log is
+// refused: it would make the log say what did not happen.
+func (h *host) take(c actor.Context, command loop.Input) error {
+	if a, ok := command.(loop.Append); ok && h.cfg.Observer == nil {
+		if err := recordable(a.Fact); err != nil {
+			return err
+		}
+	}
+	return h.apply(c, command)
+}
+
+// ErrNotRecordable refuses a fact that only the loop may log.
+var ErrNotRecordable = errors.New("only the agent itself records this")
+
+func recordable(f dsh.Fact) error {
+	switch f.Type() {
+	case dsh.TypeTurnStart, dsh.TypeTurnEnd, dsh.TypeStepStart, dsh.TypeStepEnd, dsh.TypeAssistantChunk,
+		dsh.TypeAssistantMessage, dsh.TypeToolStarted, dsh.TypeRequestHeader, dsh.TypeRequestContext,
+		dsh.TypeInboxSpliced, dsh.TypeEndSeed:
+		return fmt.Errorf("agent: append %s: %w", f.Type(), ErrNotRecordable)
+	}
+	return nil
 }
 
 // later keeps a reply, or a question to hooks, until what it tells of is in the
