@@ -223,7 +223,14 @@ func (a *Agent) spawn(l *life, source hook.Source, machine *loop.Machine) {
 		System: a.spec.System, CWD: a.spec.CWD, Observer: a.spec.Observer, Logger: a.rt.opts.Logger,
 	}
 	if c := a.child; c != nil {
-		cfg.Stopped = func() { go c.finish(l) }
+		begun := make(chan struct{})
+		defer close(begun)
+		cfg.Stopped = func() {
+			go func() {
+				<-begun // it may break before anybody knows it
+				c.finish(l)
+			}()
+		}
 	}
 	l.handle = agent.Spawn(a.rt.system, cfg, l.sessionGone, a.rt.workers.Mailbox())
 	a.life.Store(l)

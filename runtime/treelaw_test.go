@@ -74,7 +74,7 @@ func (d *dice) mind(i dsh.Initiator, req *dsh.Request) script.Response {
 //
 // A failure names its seed: DSH_ACTOR_SEED=n replays it alone.
 func TestTreeLaws(t *testing.T) {
-	first, count := uint64(1), uint64(300)
+	first, count := uint64(1), uint64(150)
 	if s := os.Getenv("DSH_ACTOR_SEED"); s != "" {
 		first, _ = strconv.ParseUint(s, 10, 64)
 		count = 1
@@ -95,7 +95,7 @@ func TestTreeLaws(t *testing.T) {
 		})
 	}
 	t.Logf("%d children: %v", children, kinds)
-	if count > 100 && (kinds[delegation.Completed] == 0 || kinds[delegation.Failed] == 0 ||
+	if count >= 150 && (kinds[delegation.Completed] == 0 || kinds[delegation.Failed] == 0 ||
 		kinds[delegation.Aborted] == 0 || kinds[delegation.Limited] == 0) {
 		t.Errorf("not every kind of outcome was seen: %v", kinds)
 	}
