@@ -46,7 +46,7 @@ type host struct {
 	watched  []watch          // not claimed yet
 	claimed  []chan<- Outcome // of the open turn
 	subs     []chan<- hook.Notice
-	notices  notifier
+	notices  *notifier
 	disposal []chan<- error
 	retiring *Retire // nil until asked to
 	over     bool    // disposed of: it is stopping and takes nothing any more

@@ -21,6 +21,9 @@ func (h *host) notify(n hook.Notice) {
 		}
 	}
 	if run := h.cfg.Hooks.Notified; run != nil {
+		if h.notices == nil {
+			h.notices = &notifier{}
+		}
 		h.notices.push(func() { run(h.face, n) })
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/actors/session/jsonl"
 	"github.com/dsh-actor/dsh-actor/actors/session/sessiontest"
@@ -26,7 +28,7 @@ func TestMain(m *testing.M) {
 		child(root)
 		return
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // child owns the log "a" until it is told to end, and writes a turn each time

@@ -90,7 +90,7 @@ func TestIndex(t *testing.T) {
 			if n := len(l.index); n < 3 || n > 10 {
 				t.Errorf("%d entries for %d bytes", n, l.end)
 			}
-			for from := range all {
+			for from := 0; from < len(all); from += 13 {
 				got, err := l.read(dsh.Seq(from), 4)
 				if want := jsonOf(all[from:min(from+4, len(all))]); err != nil || !slices.Equal(jsonOf(got), want) {
 					t.Fatalf("from %d: %d events, %v", from, len(got), err)

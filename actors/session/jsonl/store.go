@@ -262,7 +262,7 @@ func (s *Store) reaches(info fs.FileInfo, err error) bool {
 			return false
 		}
 		s.syncer.root = root
-		s.device, _ = root.Stat() //nolint:errcheck // Then it is on no known device.
+		s.device, _ = root.Stat() // else it is on no known device
 	}
 	return s.device != nil && sameFileSystem(s.device, info)
 }

@@ -3,17 +3,14 @@ package jsonl_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/actors/session/jsonl"
 	"github.com/dsh-actor/dsh-actor/actors/session/sessiontest"
 )
 
 var encodings = map[string]jsonl.Options{
-	"zstd":     {},
-	"raw":      {Encoding: jsonl.Raw},
-	"one each": {SyncEach: true},
+	"zstd": {},
+	"raw":  {Encoding: jsonl.Raw, SyncEach: true},
 }
 
 func open(t testing.TB, dir string, opts jsonl.Options) *jsonl.Store {
@@ -26,7 +23,6 @@ func open(t testing.TB, dir string, opts jsonl.Options) *jsonl.Store {
 }
 
 func TestConformance(t *testing.T) {
-	defer goleak.VerifyNone(t)
 	for name, opts := range encodings {
 		t.Run(name, func(t *testing.T) {
 			sessiontest.Run(t, func(t *testing.T) session.Store { return open(t, t.TempDir(), opts) })
