@@ -24,7 +24,7 @@ func (h *host) notify(n hook.Notice) {
 		if h.notices == nil {
 			h.notices = &notifier{}
 		}
-		h.notices.push(func() { run(h.handle, n) })
+		h.notices.push(func() { run(h.face, n) })
 	}
 }
 

@@ -51,6 +51,12 @@ func (m *Machine) deliver(in Deliver) error {
 		return fmt.Errorf("loop: %w: %s", ErrDuplicate, in.Message.ID)
 	}
 	target := in.Target
+	switch {
+	case target == Nearest && m.Idle():
+		target = dsh.NextTurn
+	case target == Nearest:
+		target = dsh.NextStep
+	}
 	if in.Wake && m.isAborted() && !m.Idle() {
 		target = dsh.NextTurn
 	}
