@@ -130,6 +130,7 @@ func TestEmptyMailboxKeepsNoMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New()
 		defer p.Close()
+		p.Handled = new(atomic.Int64)
 		m := newMailbox(p, false)
 		m.RegisterHandlers(nobody{}, nil)
 		for range 1_000 {
@@ -141,6 +142,9 @@ func TestEmptyMailboxKeepsNoMessages(t *testing.T) {
 		defer m.mu.Unlock()
 		if m.user != nil || m.system != nil || m.running || m.room != [2]any{} {
 			t.Errorf("left behind: %+v", m)
+		}
+		if n := p.Handled.Load(); n != 1_001 {
+			t.Errorf("%d messages were handled", n)
 		}
 	})
 }

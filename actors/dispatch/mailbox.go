@@ -159,6 +159,9 @@ func (m *mailbox) handle(message any, system bool) {
 			m.invoker.EscalateFailure(v, message)
 		}
 	}()
+	if m.pool.Handled != nil {
+		m.pool.Handled.Add(1)
+	}
 	if !system {
 		m.invoker.InvokeUserMessage(message)
 		return

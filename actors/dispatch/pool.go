@@ -3,6 +3,7 @@ package dispatch
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,6 +12,10 @@ const stall = 5 * time.Millisecond
 
 // A Pool runs functions on workers. The zero value is not ready; see [New].
 type Pool struct {
+	// Handled, if set before the first actor is spawned, counts the messages
+	// that its actors handle. It is for tests that hold their number down.
+	Handled *atomic.Int64
+
 	limit int // workers that are kept
 
 	mu      sync.Mutex
