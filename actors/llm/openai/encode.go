@@ -186,28 +186,18 @@ func membersOf(body json.RawMessage) ([]field, error) {
 	if len(body) == 0 {
 		return nil, nil
 	}
-	dec := json.NewDecoder(bytes.NewReader(body))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+	members, ok := orderedMembers(body)
+	if !ok {
 		return nil, errors.New("openai: the parameters' body is no JSON object")
 	}
-	var fields []field
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return nil, fmt.Errorf("openai: the parameters' body: %w", err)
+	fields := make([]field, len(members))
+	for i, m := range members {
+		if slices.Contains(fixedFields, m.name) {
+			return nil, fmt.Errorf("openai: the body member %q is the adapter's own", m.name)
 		}
-		var raw json.RawMessage
-		if err := dec.Decode(&raw); err != nil {
-			return nil, fmt.Errorf("openai: the parameters' body: %w", err)
+		if fields[i].name = m.name; string(m.raw) != "null" {
+			fields[i].value = m.raw
 		}
-		f := field{name: fmt.Sprint(name)}
-		if string(raw) != "null" {
-			f.value = raw
-		}
-		if slices.Contains(fixedFields, f.name) {
-			return nil, fmt.Errorf("openai: the body member %q is the adapter's own", f.name)
-		}
-		fields = append(fields, f)
 	}
 	return fields, nil
 }

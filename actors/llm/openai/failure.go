@@ -46,9 +46,10 @@ func (p *Provider) failure(ctx context.Context, s *exchange, err error) error {
 		err = stall
 	}
 	f := failureOf(err)
+	secrets := p.secrets.with(s.own)
 	asked := retryText(f.Message) // of the whole text
-	f.Message = p.readable(f.Message)
-	f.RequestID = p.readable(s.requestID)
+	f.Message = secrets.readable(f.Message)
+	f.RequestID = secrets.readable(s.requestID)
 	if f.Status == 0 && s.status >= http.StatusMultipleChoices {
 		f.Status = s.status
 	}
@@ -59,15 +60,15 @@ func (p *Provider) failure(ctx context.Context, s *exchange, err error) error {
 		}
 	}
 	if f.Code == dsh.CodeInvalid && f.Status != 0 {
-		f.Message += " [request: " + excerpt(p.secrets.redact(p.set.shapeOf(s.request, len(s.body))), maxShapeBytes) + "]"
+		f.Message += " [request: " + excerpt(secrets.redact(p.set.shapeOf(s.request, len(s.body))), maxShapeBytes) + "]"
 	}
 	return f
 }
 
 // readable returns text for a failure. It is redacted before it is cut, so
 // that no half of a secret is left at the end.
-func (p *Provider) readable(text string) string {
-	return excerpt(p.secrets.redact(text[:min(len(text), maxQuote)]), maxExcerpt)
+func (s secrets) readable(text string) string {
+	return excerpt(s.redact(text[:min(len(text), maxQuote)]), maxExcerpt)
 }
 
 // failureOf classifies err, whose text may hold secrets still. The cause it

@@ -61,7 +61,7 @@ func (p *Provider) Stream(ctx context.Context, req *dsh.Request) iter.Seq2[dsh.C
 		}
 		body, err := p.set.encode(req)
 		if err != nil {
-			yield(nil, &dsh.Failure{Code: dsh.CodeInvalid, Message: p.readable(err.Error()), Cause: err})
+			yield(nil, &dsh.Failure{Code: dsh.CodeInvalid, Message: p.secrets.readable(err.Error()), Cause: err})
 			return
 		}
 		requestCtx, cancel := context.WithCancelCause(ctx)
