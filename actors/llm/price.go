@@ -17,7 +17,9 @@ type Price struct {
 const DefaultCurrency = "USD"
 
 // Known reports whether anything is known of the price.
-func (p Price) Known() bool { return p.Input != 0 || p.Output != 0 || p.CacheRead != 0 || p.CacheWrite != 0 }
+func (p Price) Known() bool {
+	return p.Input != 0 || p.Output != 0 || p.CacheRead != 0 || p.CacheWrite != 0
+}
 
 // Of returns what u costs. The counts of a usage are disjoint, so nothing is
 // paid twice; reasoning tokens are part of the output.
