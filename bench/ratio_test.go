@@ -10,52 +10,87 @@ import (
 // log+chunks, so that whatever else the machine does hits both, and report the
 // ratio of the medians. They are what the targets refer to; the others show
 // what is behind it. A round is long enough to have its share of collections.
+//
+// Beside the time that passes they compare the processor time of the process
+// (cpu-x-floor), which other processes hardly disturb and which, with all
+// processors busy, is what throughput depends on. A single turn takes less
+// time than processor time where goroutines overlap, and more where they wait
+// for each other to be woken.
 
-// rounds measures a and b alternately and returns their median times per unit.
-func rounds(b *testing.B, first, second func() time.Duration, units int) (x, y float64) {
-	var xs, ys []time.Duration
-	for b.Loop() {
+// cost is what a round took.
+type cost struct{ wall, cpu time.Duration }
+
+// clock returns a function that returns what was spent since.
+func clock() func() cost {
+	start, cpu := time.Now(), cpuTime()
+	return func() cost { return cost{time.Since(start), cpuTime() - cpu} }
+}
+
+// rounds takes turns between two rounds and returns their median costs.
+func rounds(b *testing.B, first, second func() cost) (x, y cost) {
+	var xs, ys []cost
+	round := func() {
 		if len(xs)%2 == 0 {
 			xs, ys = append(xs, first()), append(ys, second())
 		} else {
 			ys, xs = append(ys, second()), append(xs, first())
 		}
 	}
+	for b.Loop() {
+		round()
+	}
+	for len(xs) < 5 && !testing.Short() {
+		round() // one that takes a second says little
+	}
 	b.ReportMetric(0, "ns/op") // a round has no meaning of its own
-	return median(xs) / float64(units), median(ys) / float64(units)
+	return median(xs), median(ys)
 }
 
-func median(d []time.Duration) float64 {
-	slices.Sort(d)
-	n := len(d)
-	return float64(d[n/2]+d[(n-1)/2]) / 2
+func median(costs []cost) cost {
+	middle := func(of func(cost) time.Duration) time.Duration {
+		var d []time.Duration
+		for _, c := range costs {
+			d = append(d, of(c))
+		}
+		slices.Sort(d)
+		return (d[len(d)/2] + d[(len(d)-1)/2]) / 2
+	}
+	return cost{middle(func(c cost) time.Duration { return c.wall }), middle(func(c cost) time.Duration { return c.cpu })}
+}
+
+// report reports x as a multiple of y, and both per turn.
+func report(b *testing.B, x, y cost, turns int, than string) {
+	b.ReportMetric(float64(x.wall)/float64(y.wall), "x-"+than)
+	b.ReportMetric(float64(x.wall)/float64(turns), "ns/turn")
+	b.ReportMetric(float64(y.wall)/float64(turns), than+"-ns/turn")
+	if y.cpu > 0 {
+		b.ReportMetric(float64(x.cpu)/float64(y.cpu), "cpu-x-"+than)
+		b.ReportMetric(float64(x.cpu)/float64(turns), "cpu-ns/turn")
+	}
 }
 
 // batch returns a round: n fresh conversations with so many turns each, only
 // the turns on the clock.
-func batch(tb testing.TB, p place, n, turns int) func() time.Duration {
+func batch(tb testing.TB, p place, n, turns int) func() cost {
 	talks := make([]talk, n)
-	return func() time.Duration {
+	return func() cost {
 		renew(tb, p, talks)
-		start := time.Now()
+		spent := clock()
 		for _, t := range talks {
 			for range turns {
 				t.turn(tb)
 			}
 		}
-		spent := time.Since(start)
-		endAll(tb, talks)
-		return spent
+		defer endAll(tb, talks)
+		return spent()
 	}
 }
 
 func benchRatio(b *testing.B, w work, n, turns int) {
 	over, under := onRuntime(b, w), onFloor(logChunks, w)
 	defer over.close(b)
-	x, y := rounds(b, batch(b, over, n, turns), batch(b, under, n, turns), n*turns)
-	b.ReportMetric(x/y, "x-floor")
-	b.ReportMetric(x, "ns/turn")
-	b.ReportMetric(y, "floor-ns/turn")
+	x, y := rounds(b, batch(b, over, n, turns), batch(b, under, n, turns))
+	report(b, x, y, n*turns, "floor")
 }
 
 func BenchmarkRatioW1(b *testing.B) { benchRatio(b, textTurn(pieces), scaled(512), 1) }
@@ -72,57 +107,57 @@ func BenchmarkRatioW2x10(b *testing.B) {
 	b.Run("growth", func(b *testing.B) {
 		p, n := onRuntime(b, w), scaled(64)
 		defer p.close(b)
-		x, y := rounds(b, batch(b, p, n, turns), batch(b, p, n*turns, 1), n*turns)
-		b.ReportMetric(x/y, "x-W2")
-		b.ReportMetric(x, "ns/turn")
-		b.ReportMetric(y, "first-ns/turn")
+		x, y := rounds(b, batch(b, p, n, turns), batch(b, p, n*turns, 1))
+		report(b, x, y, n*turns, "first")
 	})
 }
 
 // BenchmarkRatioW4 reports turns per second as a share of the floor's.
 func BenchmarkRatioW4(b *testing.B) {
 	w := toolTurn(1, trivial)
-	round := func(p place) func() time.Duration {
+	round := func(p place) func() cost {
 		talks := make([]talk, crowd())
-		return func() time.Duration {
+		return func() cost {
 			renew(b, p, talks)
 			defer endAll(b, talks)
-			return work10(b, talks)
+			spent := clock()
+			work10(b, talks)
+			return spent()
 		}
 	}
 	over, under := onRuntime(b, w), onFloor(logChunks, w)
 	defer over.close(b)
-	x, y := rounds(b, round(over), round(under), crowd()*turns)
-	b.ReportMetric(y/x, "of-floor")
-	b.ReportMetric(1e9/x, "turns/s")
-	b.ReportMetric(1e9/y, "floor-turns/s")
+	x, y := rounds(b, round(over), round(under))
+	perSecond := func(c cost) float64 { return float64(crowd()*turns) / c.wall.Seconds() }
+	b.ReportMetric(perSecond(x)/perSecond(y), "of-floor")
+	b.ReportMetric(perSecond(x), "turns/s")
+	b.ReportMetric(perSecond(y), "floor-turns/s")
+	report(b, x, y, crowd()*turns, "floor")
 }
 
 // BenchmarkRatioStep compares a turn at 100,000 messages with one at 10.
 func BenchmarkRatioStep(b *testing.B) {
-	round := func(p past, repeat int) func() time.Duration {
+	round := func(p past, repeat int) func() cost {
 		talks, _ := p.talks()
 		if p.messages == longHistory {
 			renew(b, p, talks) // once: it hardly grows
 		}
-		return func() time.Duration {
+		return func() cost {
 			if p.messages != longHistory {
 				renew(b, p, talks)
 			}
-			start := time.Now()
+			spent := clock()
 			for _, t := range talks {
 				for range repeat {
 					t.turn(b)
 				}
 			}
-			return time.Since(start)
+			return spent()
 		}
 	}
 	long, short := withPast(b, longHistory), withPast(b, 10)
 	defer long.close(b)
 	defer short.close(b)
-	x, y := rounds(b, round(long, 128), round(short, 2), 128)
-	b.ReportMetric(x/y, "x-short")
-	b.ReportMetric(x, "ns/turn")
-	b.ReportMetric(y, "short-ns/turn")
+	x, y := rounds(b, round(long, 128), round(short, 2))
+	report(b, x, y, 128, "short")
 }

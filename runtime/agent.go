@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dsh-actor/dsh-actor/actors/agent"
+	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/hook"
 	"github.com/dsh-actor/dsh-actor/internal/loop"
@@ -218,26 +219,25 @@ func (a *Agent) dispose(ctx context.Context, keepInbox bool) error {
 	reply := make(chan error, 1)
 	l.handle.Send(agent.Dispose{KeepInbox: keepInbox, Reply: reply})
 	select {
-	case err := <-reply:
-		a.rt.forget(a)
-		return err
 	case <-l.handle.Gone():
-		// The session closes behind the agent; its error is the reply's.
-		select {
-		case <-l.sessionGone:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		a.rt.forget(a)
-		select {
-		case err := <-reply:
-			return err
-		default:
-			return nil
-		}
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	var sessionGone <-chan struct{} // not needed: the agent passes the session's answer on
+	if l.handle.Failure() != nil {
+		// Nobody is left to close the session of an agent that failed.
+		reply, sessionGone = make(chan error, 1), l.sessionGone
+		a.rt.system.Root.Send(l.session, session.Close{Reply: reply})
+	}
+	var err error
+	select {
+	case err = <-reply:
+	case <-sessionGone:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	a.rt.forget(a)
+	return err
 }
 
 // alive returns the agent's life, a new one if the last failed.

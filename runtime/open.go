@@ -183,7 +183,7 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 	l.session = a.rt.system.Root.Spawn(session.Props(session.Config{
 		Log: log, Volatile: a.rt.opts.Store.Volatile(), Loaded: events, Gone: gone, Logger: a.rt.opts.Logger,
 		Owner: func() *actor.PID { return l.handle.PID() },
-	}, a.rt.workers.Mailbox()))
+	}, a.rt.workers.Inline()))
 	a.spawn(l, source, machine)
 	return nil
 }

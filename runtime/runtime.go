@@ -119,8 +119,8 @@ func New(opts Options) (*Runtime, error) {
 	workers := dispatch.New()
 	rt := &Runtime{
 		opts: opts, system: system, workers: workers, hooks: hooks, tools: tools,
-		pool:    system.Root.Spawn(toolpool.Props(toolpool.Config{Limit: opts.MaxToolBodies}, workers.Mailbox())),
-		streams: llm.Props(workers.Mailbox()),
+		pool:    system.Root.Spawn(toolpool.Props(toolpool.Config{Limit: opts.MaxToolBodies}, workers.Inline())),
+		streams: llm.Props(workers.Inline()),
 		agents:  map[dsh.AgentID]*Agent{},
 	}
 	rt.admit()

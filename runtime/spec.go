@@ -23,8 +23,8 @@ type Spec struct {
 	// ID defaults to a generated one. It is free again once the agent is
 	// disposed.
 	ID dsh.AgentID
-	// Session defaults to a generated ID that names the agent. A resumed
-	// agent has the session's.
+	// Session defaults to a generated ID that begins with the agent's. A
+	// resumed agent has the session's.
 	Session dsh.SessionID
 
 	Provider string
@@ -70,6 +70,9 @@ func (s Spec) withDefaults() (Spec, error) {
 	var errs []error
 	if s.ID == "" {
 		s.ID = dsh.AgentID("agent-" + uuid.NewString())
+		if s.Session == "" {
+			s.Session = dsh.SessionID(s.ID) // nobody else has it
+		}
 	}
 	if s.Session == "" {
 		s.Session = dsh.SessionID(string(s.ID) + "-session-" + uuid.NewString())

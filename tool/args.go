@@ -38,13 +38,16 @@ func (p *parameters) fit(args json.RawMessage) bool {
 	if len(args) == 0 || string(args) == "{}" {
 		return p.emptyFits
 	}
+	if p.plain != nil && p.plain.fits(args) {
+		return true
+	}
 	var value map[string]any
 	return json.Unmarshal(args, &value) == nil && value != nil && p.resolved.Validate(value) == nil
 }
 
 // problem says what is wrong with args, or nothing if they fit.
 func (p *parameters) problem(args json.RawMessage) string {
-	if p.emptyFits && string(args) == "{}" {
+	if p.emptyFits && string(args) == "{}" || p.plain != nil && p.plain.fits(args) {
 		return ""
 	}
 	var value any

@@ -15,6 +15,7 @@ import (
 type parameters struct {
 	root      *jsonschema.Schema
 	resolved  *jsonschema.Resolved
+	plain     *plain // or nil
 	emptyFits bool   // {} fits; then it needs no look
 	needs     string // a sentence that names the required members
 }
@@ -43,7 +44,7 @@ func compileParameters(raw json.RawMessage) (*parameters, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parameters: %w", err)
 	}
-	p := &parameters{root: root, resolved: resolved, needs: needs(root)}
+	p := &parameters{root: root, resolved: resolved, plain: plainOf(raw, root), needs: needs(root)}
 	p.emptyFits = resolved.Validate(map[string]any{}) == nil
 	return p, nil
 }

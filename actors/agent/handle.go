@@ -19,7 +19,7 @@ var ErrGone = errors.New("agent is gone")
 // A Handle speaks to one life of an agent. It is safe for concurrent use and
 // is what hooks and tools get.
 type Handle struct {
-	initiator   dsh.Initiator
+	cfg         *Config
 	root        *actor.RootContext
 	pid         *actor.PID
 	gone        chan struct{}
@@ -32,7 +32,7 @@ var _ hook.Agent = (*Handle)(nil)
 // Spawn starts an agent. sessionGone is closed when its session has stopped.
 func Spawn(system *actor.ActorSystem, cfg *Config, sessionGone <-chan struct{}, opts ...actor.PropsOption) *Handle {
 	h := &Handle{
-		initiator: cfg.Initiator, root: system.Root, gone: make(chan struct{}), sessionGone: sessionGone,
+		cfg: cfg, root: system.Root, gone: make(chan struct{}), sessionGone: sessionGone,
 	}
 	h.pid = system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
 		return &host{cfg: cfg, m: cfg.Machine, handle: h}
@@ -41,10 +41,10 @@ func Spawn(system *actor.ActorSystem, cfg *Config, sessionGone <-chan struct{}, 
 }
 
 // ID returns the agent's ID.
-func (h *Handle) ID() dsh.AgentID { return h.initiator.Agent }
+func (h *Handle) ID() dsh.AgentID { return h.cfg.Initiator.Agent }
 
 // Session returns the ID of the agent's session.
-func (h *Handle) Session() dsh.SessionID { return h.initiator.Session }
+func (h *Handle) Session() dsh.SessionID { return h.cfg.Initiator.Session }
 
 // PID returns where the agent receives its protocol.
 func (h *Handle) PID() *actor.PID { return h.pid }

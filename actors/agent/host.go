@@ -32,6 +32,7 @@ type host struct {
 	front  []loop.Input // what observers did, before anything else
 	unsent []dsh.Event  // logged and not yet with the session
 
+	named   context.Context //nolint:containedctx // names the initiator.
 	ctx     context.Context //nolint:containedctx // of the open turn or task.
 	cancel  context.CancelCauseFunc
 	aborted error // set while what is open is being aborted
@@ -185,9 +186,9 @@ func (h *host) apply(c actor.Context, in loop.Input) error {
 func (h *host) perform(c actor.Context, effects []loop.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
-		case loop.Log:
+		case *loop.Log:
 			h.log(c, e.Events)
-		case loop.Notify:
+		case *loop.Notify:
 			h.notify(e.Notice)
 		case loop.Sync:
 			h.send(c)
@@ -263,7 +264,7 @@ func (h *host) openStream(c actor.Context, e loop.OpenStream) {
 		}})
 		return
 	}
-	h.stream = c.Spawn(h.cfg.Streams)
+	h.stream = c.ActorSystem().Root.Spawn(h.cfg.Streams)
 	c.Send(h.stream, llm.Open{
 		Context: h.base(), Serve: h.cfg.Hooks.Streaming(provider.Stream), Request: e.Request, ReplyTo: h.self,
 	})
@@ -290,7 +291,10 @@ func (h *host) fed(c actor.Context, msg llm.Fed) {
 
 // base returns a context that names the initiator.
 func (h *host) base() context.Context {
-	return hook.WithAgent(dsh.WithInitiator(context.Background(), h.cfg.Initiator), h.handle)
+	if h.named == nil {
+		h.named = hook.WithAgent(dsh.WithInitiator(context.Background(), h.cfg.Initiator), h.handle)
+	}
+	return h.named
 }
 
 // turnContext returns the context of what is open, which names the initiator
@@ -309,7 +313,7 @@ func (h *host) endContext() {
 	if h.cancel != nil {
 		h.cancel(nil)
 	}
-	h.ctx, h.cancel, h.aborted = nil, nil, nil
+	h.named, h.ctx, h.cancel, h.aborted = nil, nil, nil, nil
 }
 
 // abort passes an abort on to everything that is open.
@@ -379,19 +383,16 @@ func (h *host) dispose(c actor.Context) {
 	h.notify(hook.Disposed{})
 	replies := h.disposal
 	h.disposal = nil
-	closed := make(chan error, 1)
+	closed := make(chan error, len(replies))
 	c.Send(h.cfg.Session, session.Close{Reply: closed})
 	gone := h.handle.sessionGone
 	go func() {
+		<-gone // the session answers before it goes
 		var err error
 		select {
 		case err = <-closed:
-		case <-gone:
-			select {
-			case err = <-closed:
-			default:
-				err = errors.New("agent: the session stopped before it was closed")
-			}
+		default:
+			err = errors.New("agent: the session stopped before it was closed")
 		}
 		for _, reply := range replies {
 			reply <- err
@@ -426,6 +427,9 @@ func (h *host) rescue(c actor.Context) {
 func (h *host) stopped() {
 	if h.cancel != nil {
 		h.cancel(context.Canceled)
+	}
+	if h.stream != nil {
+		h.handle.root.Send(h.stream, llm.Abort{Cause: h.handle.Err()})
 	}
 	for _, reply := range h.disposal {
 		reply <- ErrGone

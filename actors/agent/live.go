@@ -36,7 +36,9 @@ type watch struct {
 func (h *host) unwatch(id dsh.MessageID) chan<- Outcome {
 	for i, w := range h.watched {
 		if w.id == id {
-			h.watched = append(h.watched[:i:i], h.watched[i+1:]...)
+			if h.watched = append(h.watched[:i:i], h.watched[i+1:]...); len(h.watched) == 0 {
+				h.watched = nil
+			}
 			return w.reply
 		}
 	}

@@ -93,8 +93,7 @@ func TestEmptyMailboxKeepsNoMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New()
 		defer p.Close()
-		m := &mailbox{pool: p}
-		m.work = m.process
+		m := newMailbox(p, false)
 		m.RegisterHandlers(nobody{}, nil)
 		for range 1_000 {
 			m.PostUserMessage("x")

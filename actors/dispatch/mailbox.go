@@ -9,14 +9,19 @@ import (
 // burst is how many messages one actor handles before others get a turn.
 const burst = 256
 
-// Mailbox returns the options with which an actor's mailbox is emptied by the
-// pool.
+// Mailbox returns the option with which an actor's mailbox is emptied by the
+// pool's workers.
 func (p *Pool) Mailbox() actor.PropsOption {
-	return actor.WithMailbox(func() actor.Mailbox {
-		m := &mailbox{pool: p}
-		m.work = m.process
-		return m
-	})
+	return actor.WithMailbox(func() actor.Mailbox { return newMailbox(p, false) })
+}
+
+// Inline returns the option with which an actor handles a message on the
+// goroutine that sends it, one at a time: whoever sends while another handles
+// leaves the message to that one. It is for actors whose handlers are short
+// and call nobody back: the hand-over to a worker would cost more than the
+// work.
+func (p *Pool) Inline() actor.PropsOption {
+	return actor.WithMailbox(func() actor.Mailbox { return newMailbox(p, true) })
 }
 
 // mailbox is unbounded. System messages go before others.
@@ -24,6 +29,7 @@ func (p *Pool) Mailbox() actor.PropsOption {
 // Invariant: running is set exactly while process is scheduled or active.
 type mailbox struct {
 	pool    *Pool
+	inline  bool
 	invoker actor.MessageInvoker
 	work    func()
 
@@ -38,6 +44,12 @@ type mailbox struct {
 }
 
 var _ actor.Mailbox = (*mailbox)(nil)
+
+func newMailbox(p *Pool, inline bool) *mailbox {
+	m := &mailbox{pool: p, inline: inline}
+	m.work = m.process
+	return m
+}
 
 // PostUserMessage adds a message behind the others.
 func (m *mailbox) PostUserMessage(message any) {
@@ -64,7 +76,11 @@ func (m *mailbox) schedule() {
 	start := !m.running
 	m.running = true
 	m.mu.Unlock()
-	if start {
+	switch {
+	case !start:
+	case m.inline:
+		m.process()
+	default:
 		m.pool.Run(m.work)
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // feedRoom is for how many chunks a feed makes room at once.
-const feedRoom = 8
+const feedRoom = 16
 
 // feedLimit is how many chunks a provider may be ahead of its agent.
 const feedLimit = 1024
@@ -30,7 +30,11 @@ type Feed struct {
 func (f *Feed) Take() (chunks []dsh.Chunk, ended bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	chunks, f.chunks, f.told = f.chunks, nil, false
+	if len(f.chunks) > 0 {
+		chunks = append(chunks, f.chunks...) // no more room than needed: the log keeps it
+		clear(f.chunks)
+	}
+	f.chunks, f.told = f.chunks[:0], false
 	if f.room != nil {
 		close(f.room)
 		f.room = nil

@@ -2,15 +2,11 @@ package llm
 
 import (
 	"context"
-	"errors"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/dsh-actor/dsh-actor/hook"
 )
-
-// errStopped is the cause of a request's context when its agent stopped.
-var errStopped = errors.New("llm: the agent stopped")
 
 // stream is the actor of one model request.
 type stream struct {
@@ -40,10 +36,8 @@ func (s *stream) Receive(c actor.Context) {
 		}
 	case finished:
 		c.Stop(c.Self())
-	case *actor.Stopping:
-		if s.cancel != nil {
-			s.cancel(errStopped)
-		}
+	case *actor.Stopped:
+		*s = stream{} // whoever still has the address does not keep the request
 	}
 }
 

@@ -202,8 +202,8 @@ func (w *world) enter(
 		return err
 	}
 	close(s.made)
-	for header := range w.store.List(context.Background()) {
-		if header.ID == s.agent.Session() {
+	for header, err := range w.store.List(context.Background()) {
+		if err == nil && header.ID == s.agent.Session() {
 			s.record.Header = header
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"github.com/dsh-actor/dsh-actor/hook"
 )
 
-// An Effect is what a host must do for a machine: record something ([Log],
-// [Notify]), ask a question that one input answers ([Sync], [Admit],
+// An Effect is what a host must do for a machine: record something (*[Log],
+// *[Notify], pointers since there are many of them), ask a question that one input answers ([Sync], [Admit],
 // [Prepare], [Derive], [OpenStream], [Recover], [AskStopping], [Classify],
 // [Judge], [Run], [Review], [RunMaintenance]), pass an abort on ([Abort]) or
 // take note of a turn's end ([EndTurn]).
@@ -117,8 +117,8 @@ type (
 	}
 )
 
-func (Log) isEffect()            {}
-func (Notify) isEffect()         {}
+func (*Log) isEffect()           {}
+func (*Notify) isEffect()        {}
 func (Sync) isEffect()           {}
 func (Admit) isEffect()          {}
 func (Prepare) isEffect()        {}

@@ -65,8 +65,7 @@ type Machine struct {
 
 	state     state
 	pos       dsh.Pos
-	turn      turn
-	prompt    Prompt    // of the open step
+	turn      *turn     // nil while none is open
 	aborted   dsh.Cause // of the phase that runs; zero if not aborted
 	latched   bool      // input woke the machine while it could not open a turn
 	disposed  bool      // no wake is latched any more
@@ -77,9 +76,12 @@ type Machine struct {
 	out  []Effect
 	slab []dsh.Event // events are carved from here, so that a Log is a slice
 	mark int         // slab[mark:] is logged and not yet in out
+	logs []Log       // and Log effects from here
+	told []Notify    // and Notify effects from here
 }
 
-// turn is what is known of the open turn.
+// turn is what is known of the open turn. It exists while that is open, so that
+// an idle machine does not pay for it.
 type turn struct {
 	claimed []*dsh.Message
 	step    int  // steps opened
@@ -89,6 +91,7 @@ type turn struct {
 	usage   dsh.Usage
 	failed  []dsh.Code // the step's attempts
 	answer  *dsh.Message
+	prompt  Prompt // of the open step
 }
 
 // New returns the machine of a new session.
@@ -164,7 +167,7 @@ func (m *Machine) History() *dsh.History { return &m.history }
 
 // Rest gives back the memory that an idle machine does not need.
 func (m *Machine) Rest() {
-	m.out = nil
+	m.out, m.logs, m.told = nil, nil, nil
 	m.slab, m.mark = m.slab[len(m.slab):], 0
 }
 
@@ -184,7 +187,7 @@ func (m *Machine) logMessage(fact dsh.Fact, sources dsh.Sources) dsh.Seq {
 }
 
 // slabSize is how many events share an allocation.
-const slabSize = 16
+const slabSize = 8
 
 // append numbers ev, folds it and puts it into the effects. It returns the
 // event's (first) sequence number. The caller has made sure that the history
@@ -207,7 +210,7 @@ func (m *Machine) append(ev dsh.Event) dsh.Seq {
 // flush turns the events logged since the last effect into a Log effect.
 func (m *Machine) flush() {
 	if n := len(m.slab); n > m.mark {
-		m.out = append(m.out, Log{Events: m.slab[m.mark:n]})
+		m.emit(carve(&m.logs, Log{Events: m.slab[m.mark:n]}))
 		m.mark = n
 	}
 }
@@ -215,10 +218,30 @@ func (m *Machine) flush() {
 // do adds an effect behind the events logged so far.
 func (m *Machine) do(e Effect) {
 	m.flush()
+	m.emit(e)
+}
+
+func (m *Machine) emit(e Effect) {
+	if m.out == nil {
+		m.out = make([]Effect, 0, effectRoom)
+	}
 	m.out = append(m.out, e)
 }
 
-func (m *Machine) notify(n hook.Notice) { m.do(Notify{Notice: n}) }
+// effectRoom is for how many effects room is made at once.
+const effectRoom = 8
+
+// carve puts v into an array that several values share and returns its
+// address. Nobody writes to it again.
+func carve[T any](room *[]T, v T) *T {
+	if len(*room) == cap(*room) {
+		*room = make([]T, 0, effectRoom)
+	}
+	*room = append(*room, v)
+	return &(*room)[len(*room)-1]
+}
+
+func (m *Machine) notify(n hook.Notice) { m.do(carve(&m.told, Notify{Notice: n})) }
 
 // messageID returns the ID of a message that the machine itself makes. It
 // derives from the session and the number of the event that will hold it, so

@@ -15,11 +15,11 @@ import (
 func printEffects(out *strings.Builder, effects []Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
-		case Log:
+		case *Log:
 			for i := range e.Events {
 				fmt.Fprintf(out, "log  %s\n", printEvent(&e.Events[i]))
 			}
-		case Notify:
+		case *Notify:
 			fmt.Fprintf(out, "note %s\n", printNotice(e.Notice))
 		default:
 			fmt.Fprintf(out, "do   %s\n", printQuestion(e))
@@ -282,7 +282,7 @@ func printQuestion(e Effect) string {
 			answer = "answer=" + printContent(e.Answer.Content)
 		}
 		return line("end-turn", strconv.Itoa(e.Turn), printEnding(e.Ending), printUsage(e.Usage), answer)
-	case Log, Notify:
+	case *Log, *Notify:
 	}
 	return "?"
 }

@@ -34,8 +34,8 @@ func (m *Machine) prepare() state {
 	switch {
 	case m.isAborted():
 		return m.endStep()
-	case m.prompt.Err != nil:
-		return m.failStep(m.prompt.Err)
+	case m.turn.prompt.Err != nil:
+		return m.failStep(m.turn.prompt.Err)
 	}
 	m.do(Prepare{Pos: m.pos, Config: m.proposal()})
 	return preparing{}
@@ -75,7 +75,7 @@ func (s preparing) step(m *Machine, in Input) state {
 func (m *Machine) logHeader(in Prepared) *dsh.Header {
 	header, last := m.header.Header, m.header.Header
 	next := dsh.Header{
-		Config: in.Config, AdapterDefaults: in.Defaults, System: m.prompt.System, Tools: m.prompt.Tools,
+		Config: in.Config, AdapterDefaults: in.Defaults, System: m.turn.prompt.System, Tools: m.turn.prompt.Tools,
 	}
 	if p := in.Config.Parameters; !p.Equal(m.header.Parameters) {
 		m.append(dsh.Event{Data: dsh.RequestParameters{Parameters: p}, Ignorable: true})

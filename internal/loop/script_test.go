@@ -195,7 +195,7 @@ func (p *player) feed(in Input) {
 // note remembers what later lines answer by default.
 func (p *player) note(e Effect) {
 	switch e := e.(type) {
-	case Log:
+	case *Log:
 		for i := range e.Events {
 			p.record(e.Events[i])
 		}
@@ -497,7 +497,7 @@ func streamed(pos dsh.Pos, rest string) (Input, error) {
 			kind, value := word(value)
 			reason := dsh.FinishReason{Kind: dsh.FinishKind(kind)}
 			if value != "" {
-				reason.Failure, _ = failure(value).(*dsh.Failure)
+				reason.Failure = dsh.AsFailure(failure(value))
 			}
 			in.Chunks = append(in.Chunks, dsh.Finish{Reason: reason})
 		default:

@@ -196,7 +196,7 @@ func render(in Input, effects []Effect, err error) string {
 	fmt.Fprintf(&out, "%T %+v\n", in, in)
 	printEffects(&out, effects)
 	for _, e := range effects {
-		if l, ok := e.(Log); ok {
+		if l, ok := e.(*Log); ok {
 			for ev := range dsh.Expand(l.Events) {
 				out.Write(ev.AppendJSON(nil))
 				out.WriteByte('\n')
@@ -213,7 +213,7 @@ func (s *sim) perform(e Effect) {
 	s.watch.effect(s, e)
 	q := question{effect: e, pos: s.m.Pos()}
 	switch e := e.(type) {
-	case Log:
+	case *Log:
 		s.log = append(s.log, e.Events...)
 		for ev := range dsh.Expand(e.Events) {
 			if err := s.laws.Add(&ev); err != nil {
@@ -223,7 +223,7 @@ func (s *sim) perform(e Effect) {
 			s.watch.event(ev)
 		}
 		return
-	case Notify, Abort, EndTurn:
+	case *Notify, Abort, EndTurn:
 		return
 	case Sync:
 		q.through = s.m.Next()
@@ -327,9 +327,9 @@ func (s *sim) answerTo(q question) Input {
 		if s.broke() {
 			return HookFailed{Pos: e.Pos, Err: errBroke}
 		}
-		return Settled{Pos: e.Pos}
+		return Settled(e)
 	case RunMaintenance:
-		return Maintained{Pos: e.Pos}
+		return Maintained(e)
 	default:
 		return s.callAnswer(e)
 	}

@@ -214,14 +214,14 @@ func summary(effects []Effect, before, after string, latched bool) string {
 	logs, notes := false, false
 	for _, e := range effects {
 		switch e := e.(type) {
-		case Log:
+		case *Log:
 			logs = true
 			for i := range e.Events {
 				if s, ok := e.Events[i].Data.(dsh.InboxSpliced); ok {
 					did = append(did, spliced(s))
 				}
 			}
-		case Notify:
+		case *Notify:
 			notes = true
 		case Abort:
 			did = append(did, "aborts")

@@ -67,7 +67,7 @@ func (m *Machine) openTurn() state {
 		m.notify(hook.StatusChanged{Status: hook.Running})
 	}
 	m.lastTurn++
-	m.turn = turn{}
+	m.turn = &turn{}
 	m.aborted, m.latched = dsh.Cause{}, false
 	m.log(dsh.TurnStart{Turn: m.lastTurn})
 	return m.propose(true)
@@ -86,9 +86,9 @@ func (m *Machine) propose(first bool) state {
 	return admitting{messages: claimed}
 }
 
-// holds reports whether the turn has claimed a message.
+// holds reports whether a turn is open and has claimed a message.
 func (t *turn) holds(id dsh.MessageID) bool {
-	return slices.ContainsFunc(t.claimed, func(m *dsh.Message) bool { return m.ID == id })
+	return t != nil && slices.ContainsFunc(t.claimed, func(m *dsh.Message) bool { return m.ID == id })
 }
 
 // claim takes input for a step. Claims are pure deletions; the notices follow
@@ -184,7 +184,7 @@ func (m *Machine) enter(in Admitted) state {
 		m.logMessage(dsh.UserMessage{Message: message}, nil)
 	}
 	m.logContext(in.Prompt.Context)
-	m.prompt = in.Prompt
+	m.turn.prompt = in.Prompt
 	return between{at: stepEntered}
 }
 
@@ -279,7 +279,7 @@ func (m *Machine) closeEmpty() state {
 func (m *Machine) logTurnEnd(fresh bool) state {
 	m.log(dsh.TurnEnd{Turn: m.lastTurn, Reason: m.turn.ending})
 	m.do(EndTurn{Turn: m.lastTurn, Ending: m.turn.ending, Usage: m.turn.usage, Answer: m.turn.answer})
-	m.prompt, m.turn = Prompt{}, turn{}
+	m.turn = nil
 	m.pos = dsh.Pos{Turn: m.lastTurn, Step: -1} // answers to this turn are late now
 	return between{at: turnClosed, fresh: fresh}
 }

@@ -91,7 +91,7 @@ func (w *watch) input(m *Machine, in Input) {
 func (w *watch) effect(s *sim, e Effect) {
 	if w.aborted {
 		switch e.(type) {
-		case Log, Notify, Review, EndTurn:
+		case *Log, *Notify, Review, EndTurn:
 		default:
 			fail("after an abort the machine asks %s", printQuestion(e))
 		}
@@ -128,7 +128,7 @@ func (w *watch) effect(s *sim, e Effect) {
 			fail("turn %d used %d tokens, told %d", e.Turn, w.usage.InputTokens, e.Usage.InputTokens)
 		}
 		w.aborted, w.cause = false, dsh.Cause{}
-	case Notify:
+	case *Notify:
 		w.notice(e.Notice)
 	}
 }

@@ -157,7 +157,7 @@ func (l *Laws) turnEnd(d dsh.TurnEnd) error {
 	case (d.Reason.Kind == dsh.EndAborted) != (d.Reason.Cause.Kind != ""):
 		return fmt.Errorf("law 5: %s with cause %q", d.Reason.Kind, d.Reason.Cause.Kind)
 	case (d.Reason.Kind == dsh.EndError) != (d.Reason.Failure != nil):
-		return fmt.Errorf("law 5: %s with failure %v", d.Reason.Kind, d.Reason.Failure)
+		return fmt.Errorf("law 5: %s with failure %t", d.Reason.Kind, d.Reason.Failure != nil)
 	}
 	l.turn = 0
 	return nil

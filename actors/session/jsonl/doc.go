@@ -1,0 +1,27 @@
+// Package jsonl keeps session logs as files, in the format of the DeepSeek
+// Harness (dsh), version 0: what it writes loads in dsh, and what dsh writes
+// loads here.
+//
+// A log is one file in a directory of its own, a header line and then a line
+// per event; runs of stream deltas share a line. By default each write is one
+// zstd frame. No file exists before the first append, and a log that has a
+// name has a whole header.
+//
+// What it promises:
+//
+//   - An append is in the file as a whole or not at all; a failed one leaves
+//     the log as it was and may be repeated when the disk is well again.
+//   - After Sync nothing appended before is lost, whatever stops. A failed Sync
+//     is not forgotten: the next one writes again what the disk may have lost.
+//   - A log has one owner, across processes: a lock beside the file says who.
+//     Others can read ([Store.OpenReader]) while it goes on.
+//   - A tail that a crash left is cut off when the log is opened, and what can
+//     be read of it is kept. Damage before the end of a turn is an error that
+//     names file, line and reason ([ErrCorrupt]); nothing is guessed.
+//   - A log of a newer format, or with events that this build does not know, is
+//     refused and left alone.
+//
+// Syncs that come at the same time share their cost: see [Options.SyncEach].
+// The turn that a crash left open is closed by whoever continues the log (see
+// dsh.Closers); the store does not look into what events mean.
+package jsonl

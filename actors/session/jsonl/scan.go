@@ -1,0 +1,149 @@
+package jsonl
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dsh-actor/dsh-actor/dsh"
+)
+
+// scanner reads a log from its first byte and judges damage. Lines are taken
+// as long as they are right and numbered on. The first that is not may be what
+// a crash left, and then nothing behind it was ever promised to anybody; but
+// the end of a turn behind it shows that there was more, and the log is
+// corrupt.
+type scanner struct {
+	path    string
+	box     box
+	decoder *decoder
+	// checked is the surface of what was taken; nil leaves it unchecked.
+	checked *dsh.History
+	out     gatherer
+
+	line int     // lines seen
+	next dsh.Seq // of the next event
+	// problem is what is wrong with the first line that was not taken.
+	problem     error
+	problemLine int
+
+	// end is the end of the last unit that was taken as a whole, endNext the
+	// number of the event behind it. Events beyond were recovered.
+	end     int64
+	endNext dsh.Seq
+	index   index
+}
+
+// units reads the units of data, which begin at offset s.end of the file.
+func (s *scanner) units(data []byte) error {
+	for len(data) > 0 {
+		lines, n, err := s.box.unwrap(data)
+		torn := errors.Is(err, errTorn)
+		if err != nil && !torn {
+			return damage(s.path, 0, fmt.Errorf("behind line %d, at byte %d: %w", s.line, s.end, err))
+		}
+		first := s.next
+		for len(lines) > 0 {
+			var line []byte
+			line, lines = cutLine(lines)
+			if err := s.take(line); err != nil {
+				return err
+			}
+		}
+		if torn {
+			if s.problem == nil {
+				s.problem, s.problemLine = errTorn, s.line+1
+			}
+			return nil
+		}
+		data = data[n:]
+		if s.problem == nil {
+			s.index.add(first, s.end)
+			s.end += int64(n)
+			s.endNext = s.next
+		}
+	}
+	return nil
+}
+
+// take takes one line. An error refuses the log.
+func (s *scanner) take(line []byte) error {
+	s.line++
+	if s.problem == nil {
+		refused, err := s.try(line)
+		if refused != nil {
+			return &LogError{Path: s.path, Line: s.line, Err: refused}
+		}
+		if err == nil {
+			return nil
+		}
+		s.problem, s.problemLine = err, s.line
+	}
+	if endsTurn(line) {
+		return damage(s.path, s.problemLine, fmt.Errorf("%w; line %d ends a turn, so this is not the end of the log",
+			s.problem, s.line))
+	}
+	return nil
+}
+
+// try adds the events of a line, all or none. An event that is sound but must
+// not be in a log refuses it.
+func (s *scanner) try(line []byte) (refused, err error) {
+	var gap error
+	begins := true
+	err = s.decoder.line(line, func(ev dsh.Event) {
+		if begins && ev.Seq != s.next {
+			gap = fmt.Errorf("event %d where %d is due", ev.Seq, s.next)
+		}
+		if begins = false; gap != nil || refused != nil {
+			return
+		}
+		s.out.add(ev)
+		s.next++
+		refused = s.check(&ev)
+	})
+	if err == nil {
+		err = gap
+	}
+	return refused, err
+}
+
+func (s *scanner) check(ev *dsh.Event) error {
+	if err := dsh.CheckKnown(ev); err != nil || s.checked == nil {
+		return err
+	}
+	return s.checked.Apply(ev)
+}
+
+// readHeader reads the header that data begins with. It is n bytes long.
+func readHeader(path string, b box, data []byte) (h dsh.SessionHeader, n int, err error) {
+	lines, n, err := b.unwrap(data)
+	if err != nil {
+		return h, 0, damage(path, 1, fmt.Errorf("%w: %w", errNoHeader, err))
+	}
+	line, rest := cutLine(lines)
+	err = h.UnmarshalJSON(line)
+	switch {
+	case errors.Is(err, dsh.ErrVersion):
+		return h, 0, &LogError{Path: path, Line: 1, Err: err}
+	case err != nil:
+		return h, 0, damage(path, 1, fmt.Errorf("%w: %w", errNoHeader, err))
+	case len(rest) > 0:
+		return h, 0, damage(path, 1, fmt.Errorf("%w: its frame holds more", errNoHeader))
+	}
+	return h, n, nil
+}
+
+// errNoHeader says that a file does not begin like a log.
+var errNoHeader = errors.New("no session header")
+
+// load reads a whole log.
+func load(path string, b box, data []byte) (dsh.SessionHeader, *scanner, error) {
+	h, n, err := readHeader(path, b, data)
+	if err != nil {
+		return h, nil, err
+	}
+	s := &scanner{
+		path: path, box: b, decoder: &decoder{id: h.ID}, checked: &dsh.History{}, line: 1, end: int64(n),
+	}
+	return h, s, s.units(data[n:])
+}

@@ -1,0 +1,116 @@
+package jsonl
+
+import (
+	"errors"
+	"os"
+	"sync"
+)
+
+// Syncs of many logs are made in rounds.
+const (
+	// syncTogether is how many files in a round are worth one sync of the
+	// whole file system. From four on that was faster on every disk tried.
+	syncTogether = 4
+	// syncParallel is how many files are synced at once where they are
+	// synced one by one.
+	syncParallel = 16
+)
+
+// syncer makes files durable in rounds: what comes while a round is under way
+// waits for the next. One goroutine runs while there is work.
+type syncer struct {
+	disk disk
+	// root is on the file system that syncAll syncs.
+	root *os.File
+
+	mu      sync.Mutex
+	waiting []syncing
+	running bool
+}
+
+// syncing is a file or a directory that waits for a round.
+type syncing struct {
+	// alone syncs it by itself.
+	alone func() error
+	// together is whether a sync of the root's file system reaches it.
+	together bool
+	done     chan<- error
+}
+
+// sync makes a file durable that alone would sync.
+func (s *syncer) sync(alone func() error, together bool) error {
+	done := make(chan error, 1)
+	s.mu.Lock()
+	s.waiting = append(s.waiting, syncing{alone, together, done})
+	if !s.running {
+		s.running = true
+		go s.run()
+	}
+	s.mu.Unlock()
+	return <-done
+}
+
+func (s *syncer) run() {
+	for {
+		s.mu.Lock()
+		round := s.waiting
+		s.waiting = nil
+		s.running = len(round) > 0
+		s.mu.Unlock()
+		if len(round) == 0 {
+			return
+		}
+		s.round(round)
+	}
+}
+
+// round syncs files and answers who waits for them.
+func (s *syncer) round(files []syncing) {
+	var together, alone []syncing
+	for _, f := range files {
+		if f.together {
+			together = append(together, f)
+		} else {
+			alone = append(alone, f)
+		}
+	}
+	if len(together) < syncTogether || !s.all(together) {
+		alone = files
+	}
+	s.one(alone)
+}
+
+// all syncs files with their file system. It returns false if that cannot be
+// done.
+func (s *syncer) all(files []syncing) bool {
+	err := s.disk.syncAll(s.root)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return false
+	}
+	for _, f := range files {
+		f.done <- err
+	}
+	return true
+}
+
+// one syncs files one by one, several at once.
+func (s *syncer) one(files []syncing) {
+	if len(files) == 1 {
+		files[0].done <- files[0].alone()
+		return
+	}
+	var wg sync.WaitGroup
+	todo := make(chan syncing)
+	for range min(len(files), syncParallel) {
+		wg.Go(func() {
+			for f := range todo {
+				f.done <- f.alone()
+			}
+		})
+	}
+	for _, f := range files {
+		todo <- f
+	}
+	close(todo)
+	wg.Wait()
+}
