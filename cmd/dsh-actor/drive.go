@@ -66,17 +66,24 @@ func (a *app) drive(ctx context.Context, set settings, prompt string) (code int,
 
 // open makes the runtime and its agent.
 func (d *drive) open(ctx context.Context) error {
+	limits := map[string]llm.Limits{}
+	if d.set.limits != nil {
+		limits[d.set.provider] = *d.set.limits
+	}
 	rt, err := runtime.New(runtime.Options{
+		Limits:    limits,
 		Providers: map[string]llm.Provider{d.set.provider: d.set.served},
 		Tools:     d.set.tools,
-		Hooks:     slices.Concat(defaultHooks(), []any{d.progress.watch}, d.app.hooks),
+		Hooks:     slices.Concat(defaultHooks(d.set.config), []any{d.progress.watch}, d.app.hooks),
 		Logger:    d.logger(),
 	})
 	if err != nil {
 		return err
 	}
 	d.rt = rt
+	cfg := d.set.config
 	d.agent, err = rt.Create(ctx, runtime.Spec{
+		ReasoningEffort: cfg.ReasoningEffort, Temperature: cfg.Temperature, TopP: cfg.TopP, Seed: cfg.Seed, Stop: cfg.Stop,
 		Provider: d.set.provider, Model: d.set.model, MaxTokens: d.set.maxTokens,
 		System: d.set.system, CWD: d.set.cwd, MaxParallelToolCalls: d.set.maxParallel,
 	})
@@ -175,7 +182,7 @@ func (d *drive) finish(pending int, err error) (int, error) {
 	r := &d.record
 	code, problem := r.verdict(why, d.app.stop.code())
 	end := result{
-		Turn: r.turn, OK: problem == nil, ExitCode: code, Text: r.text, Usage: tokensOf(r.usage),
+		Turn: r.turn, OK: problem == nil, ExitCode: code, Text: r.text, Usage: tokensOf(r.usage), Requests: r.requests, Cost: costOf(d.set.price, r.usage),
 		Steps: r.steps, ToolCalls: r.toolCalls, Retries: r.retries, Pending: pending, Error: problem,
 	}
 	if r.ended {

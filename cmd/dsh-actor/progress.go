@@ -186,8 +186,15 @@ func (p *progress) end(r *record, end result, took time.Duration) {
 	if r.retries > 0 {
 		parts = append(parts, plural(r.retries, "retry"))
 	}
-	p.line(c, "%s", strings.Join(append(parts, count(r.usage), short(took)), " · "))
+	p.line(c, "%s", strings.Join(append(parts, count(r.usage)), " · ")+priced(end.Cost)+" · "+short(took))
 	if end.Pending > 0 {
 		p.line(warn, "%s accepted and not processed: still pending in session %s", plural(end.Pending, "message"), end.Session)
 	}
+}
+
+func priced(c *cost) string {
+	if c == nil {
+		return ""
+	}
+	return " · " + c.String()
 }
