@@ -36,7 +36,7 @@ func (l *Ledger) Apply(ev *Event) {
 		if l.open || l.counted != nil || d.Interrupted {
 			l.settle(false) // there was no finish
 		}
-	case StepEnd:
+	case RetryScheduled, StepEnd:
 		if l.open || l.counted != nil {
 			l.settle(true)
 		}

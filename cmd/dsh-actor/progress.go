@@ -79,6 +79,7 @@ func (p *progress) event(ev dsh.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.silence.broken()
+	p.app.limit.Store(0)
 	switch d := ev.Data.(type) {
 	case dsh.StepStart:
 		p.spoke, p.waiting = false, "the model"
@@ -165,8 +166,14 @@ func (p *progress) still(d time.Duration) {
 		}
 		what = strings.Join(names, ", ")
 	}
+	left := ""
+	if at := p.app.limit.Load(); at > 0 && len(p.running) == 0 {
+		if t := time.Until(time.UnixMilli(at)); t > 0 {
+			left = ", given up in " + short(t)
+		}
+	}
 	if what != "" {
-		p.write(faint, "  quiet for %s, waiting for %s", short(d), what)
+		p.write(faint, "  quiet for %s, waiting for %s%s", short(d), what, left)
 	}
 }
 

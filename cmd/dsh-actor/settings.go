@@ -75,7 +75,7 @@ func (a *app) settings(f *runFlags, changed func(flag string) bool) (settings, e
 		note(err)
 	} else {
 		set.config, set.maxTokens = cfg, cfg.MaxTokens
-		set.route, err = a.route(f, cfg, nil)
+		set.route, err = a.route(f, cfg, a.stalling)
 		note(err)
 	}
 	slices.SortStableFunc(errs, func(a, b error) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
