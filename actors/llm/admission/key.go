@@ -16,7 +16,7 @@ const (
 	// up to where it was refused, less slack, and step beyond, which are a
 	// tenth and a hundredth of it a second.
 	slack, stride, step = 0.9, 0.1, 0.01
-	leastPace   = 0.1
+	leastPace           = 0.1
 	// tokenBurst is the part of a minute's tokens that may be used at once.
 	tokenBurst = 1.0 / 6
 )
