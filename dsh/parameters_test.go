@@ -92,7 +92,9 @@ func TestLedger(t *testing.T) {
 		}
 	}
 	chunks := func(c ...dsh.Chunk) dsh.Fact { return dsh.ChunkRun{Chunks: c} }
-	usage := func(in, cached int64) dsh.Usage { return dsh.Usage{InputTokens: in, OutputTokens: 1, CacheReadTokens: &cached} }
+	usage := func(in, cached int64) dsh.Usage {
+		return dsh.Usage{InputTokens: in, OutputTokens: 1, CacheReadTokens: &cached}
+	}
 	finish := func(k dsh.FinishKind) dsh.Chunk { return dsh.Finish{Reason: dsh.FinishReason{Kind: k}} }
 	header := func(model string) dsh.Fact {
 		return dsh.RequestHeader{Header: &dsh.Header{Config: dsh.CallConfig{Provider: "p", Model: model}}}

@@ -223,12 +223,12 @@ func probe(ctx context.Context, r route) probed {
 		Messages: []*dsh.Message{dsh.UserText("Write the word ready. Then call the tool ping with the word ready.")},
 	}
 	begun := time.Now()
-	out.take(r.served, ctx, req, begun)
+	out.take(ctx, r.served, req, begun)
 	out.TotalMs = time.Since(begun).Milliseconds()
 	return out
 }
 
-func (p *probed) take(served llm.Provider, ctx context.Context, req *dsh.Request, begun time.Time) {
+func (p *probed) take(ctx context.Context, served llm.Provider, req *dsh.Request, begun time.Time) {
 	var asm dsh.Assembler
 	for c, err := range served.Stream(ctx, req) {
 		if err != nil {

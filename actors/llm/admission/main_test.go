@@ -243,7 +243,7 @@ func TestAgentsTakeTurns(t *testing.T) {
 		var all sync.WaitGroup
 		for _, agent := range []string{"greedy", "greedy", "greedy", "greedy", "b", "c"} {
 			all.Go(func() {
-				for range g.Stream(asking(agent), request()) { //nolint:revive // only the end counts.
+				for range g.Stream(asking(agent), request()) {
 				}
 			})
 			synctest.Wait()

@@ -14,9 +14,6 @@ import (
 	"github.com/dsh-actor/dsh-actor/policy/retry"
 )
 
-// ErrNoKey: a provider names variables for keys and none is set.
-var ErrNoKey = errors.New("no key")
-
 // envKey comes before the variables that a provider names.
 const envKey = envPrefix + "API_KEY"
 
