@@ -21,6 +21,11 @@ func WithInitiator(ctx context.Context, i Initiator) context.Context {
 	return context.WithValue(ctx, initiatorKey{}, i)
 }
 
+// Outside returns ctx naming no initiator, for work on nobody's behalf.
+func Outside(ctx context.Context) context.Context {
+	return context.WithValue(ctx, initiatorKey{}, nil)
+}
+
 // InitiatorFrom returns the initiator that ctx names; ok is false outside any
 // agent.
 func InitiatorFrom(ctx context.Context) (i Initiator, ok bool) {

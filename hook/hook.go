@@ -35,6 +35,11 @@ func WithAgent(ctx context.Context, a Agent) context.Context {
 	return context.WithValue(ctx, agentKey{}, a)
 }
 
+// Outside returns ctx naming neither an agent nor an initiator.
+func Outside(ctx context.Context) context.Context {
+	return context.WithValue(dsh.Outside(ctx), agentKey{}, nil)
+}
+
 // AgentFrom returns the agent on whose behalf code runs; ok is false outside
 // any agent.
 func AgentFrom(ctx context.Context) (a Agent, ok bool) {

@@ -27,6 +27,15 @@ type Agent struct {
 	id      dsh.AgentID
 	session dsh.SessionID
 
+	// The place in the tree; see tree.go.
+	parent *Agent // nil for a top-level agent
+	child  *Child // what the agent is to its parent, or nil
+	root   dsh.AgentID
+	depth  int
+	// Guarded by rt.tree.mu.
+	kids     *kids // nil before the first child
+	draining bool  // no more children
+
 	life     atomic.Pointer[life]
 	mu       sync.Mutex // guards reopening and disposing
 	disposed bool
@@ -212,32 +221,47 @@ func (a *Agent) State(ctx context.Context) (State, error) {
 func (a *Agent) Dispose(ctx context.Context) error { return a.dispose(ctx, false) }
 
 func (a *Agent) dispose(ctx context.Context, keepInbox bool) error {
+	drained, err := a.drainFirst(ctx, keepInbox)
+	if err != nil {
+		return err
+	}
+	if err := a.stop(ctx, keepInbox || drained); err != nil || a.child == nil {
+		return err
+	}
+	return a.child.waitGone(ctx)
+}
+
+// stop ends the agent itself.
+func (a *Agent) stop(ctx context.Context, keepInbox bool) error {
 	a.mu.Lock()
 	a.disposed = true
 	l := a.life.Load()
 	a.mu.Unlock()
-	reply := make(chan error, 1)
-	l.handle.Send(agent.Dispose{KeepInbox: keepInbox, Reply: reply})
+	l.handle.Send(agent.Dispose{KeepInbox: keepInbox, Reply: make(chan error, 1)})
 	select {
 	case <-l.handle.Gone():
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	var sessionGone <-chan struct{} // not needed: the agent passes the session's answer on
 	if l.handle.Failure() != nil {
 		// Nobody is left to close the session of an agent that failed.
-		reply, sessionGone = make(chan error, 1), l.sessionGone
-		a.rt.system.Root.Send(l.session, session.Close{Reply: reply})
+		a.rt.system.Root.Send(l.session, session.Close{Reply: make(chan error, 1)})
 	}
-	var err error
 	select {
-	case err = <-reply:
-	case <-sessionGone:
+	case <-l.sessionGone:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	a.rt.forget(a)
-	return err
+	a.forget()
+	return l.handle.Closed()
+}
+
+// forget gives the agent's ID up. That of a child is given up by whoever tells
+// how it ended.
+func (a *Agent) forget() {
+	if a.child == nil {
+		a.rt.forget(a)
+	}
 }
 
 // alive returns the agent's life, a new one if the last failed.

@@ -70,3 +70,33 @@ func ExampleAgent_Follow() {
 	// "lo."
 	// turn 1 completed
 }
+
+// An agent splits its work over children that run at the same time.
+func ExampleAgent_Spawn() {
+	ctx := context.Background()
+	rt, err := runtime.New(runtime.Options{
+		Providers: map[string]llm.Provider{"script": script.Repeat(script.Options{}, script.Text("done", 1))},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer rt.Close(ctx)
+	parent, err := rt.Create(ctx, runtime.Spec{ID: "parent", Provider: "script", Model: "any"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	child, err := parent.Spawn(ctx, runtime.ChildSpec{Label: "look around"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	outcome, err := child.Run(ctx, "Please look.")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(child.Initiator().Parent, child.Initiator().Depth, outcome.Kind, outcome.Text())
+	// Output: parent 1 completed done
+}

@@ -22,7 +22,7 @@ const End dsh.Seq = math.MaxInt64
 // Create makes an agent on a new session. The session-start hooks have run
 // when it returns.
 func (rt *Runtime) Create(ctx context.Context, spec Spec) (*Agent, error) {
-	return rt.open(ctx, "create", spec, hook.Startup, func(s Spec) (session.Log, []dsh.Event, error) {
+	return rt.open(ctx, "create", rt.top(spec), hook.Startup, func(s Spec) (session.Log, []dsh.Event, error) {
 		log, err := rt.opts.Store.Create(ctx, dsh.SessionHeader{
 			Version: dsh.FormatVersion, ID: s.Session, CreatedAt: time.Now().UnixMilli(), CWD: s.CWD,
 		})
@@ -35,8 +35,8 @@ func (rt *Runtime) Create(ctx context.Context, spec Spec) (*Agent, error) {
 // session was last written is closed as interrupted.
 func (rt *Runtime) Resume(ctx context.Context, id dsh.SessionID, spec Spec) (*Agent, error) {
 	spec.Session = id
-	return rt.open(ctx, "resume", spec, hook.Resume, func(Spec) (session.Log, []dsh.Event, error) {
-		log, err := rt.opts.Store.Open(ctx, id)
+	return rt.open(ctx, "resume", rt.top(spec), hook.Resume, func(Spec) (session.Log, []dsh.Event, error) {
+		log, err := rt.openLog(ctx, id)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -49,7 +49,7 @@ func (rt *Runtime) Resume(ctx context.Context, id dsh.SessionID, spec Spec) (*Ag
 // events of another one ([End] for all of them), which goes on undisturbed.
 // The boundary must not lie inside a turn. Pending input is not taken along.
 func (rt *Runtime) Fork(ctx context.Context, from dsh.SessionID, boundary dsh.Seq, spec Spec) (*Agent, error) {
-	return rt.open(ctx, "fork", spec, hook.Startup, func(s Spec) (session.Log, []dsh.Event, error) {
+	return rt.open(ctx, "fork", rt.top(spec), hook.Startup, func(s Spec) (session.Log, []dsh.Event, error) {
 		events, err := rt.seed(ctx, from, boundary)
 		if err != nil {
 			return nil, nil, err
@@ -82,20 +82,22 @@ func (rt *Runtime) seed(ctx context.Context, from dsh.SessionID, boundary dsh.Se
 }
 
 func (rt *Runtime) readAll(ctx context.Context, id dsh.SessionID) ([]dsh.Event, error) {
-	for _, a := range rt.Agents() {
-		if a.session == id {
+	for {
+		if a := rt.live(id); a != nil {
 			return a.life.Load().packed(ctx)
 		}
+		var events []dsh.Event
+		err := rt.briefly(ctx, id, func(log session.Log) (err error) {
+			events, err = log.Read(ctx, 0, 0)
+			return err
+		})
+		if errors.Is(err, session.ErrInUse) {
+			if waited, _ := rt.revival(id, false); waited || rt.live(id) != nil {
+				continue
+			}
+		}
+		return events, err
 	}
-	log, err := rt.opts.Store.Open(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	events, err := log.Read(ctx, 0, 0)
-	if cerr := log.Close(); err == nil {
-		err = cerr
-	}
-	return events, err
 }
 
 // length returns how many sequence numbers events take.
@@ -106,9 +108,13 @@ func length(events []dsh.Event) dsh.Seq {
 	return events[len(events)-1].Last() + 1
 }
 
-// open makes an agent on the log that load gives.
+// top returns an agent to be made that nobody asked for.
+func (rt *Runtime) top(spec Spec) *Agent { return &Agent{rt: rt, spec: spec} }
+
+// open makes a, which knows its spec and its place in the tree, on the log that
+// load gives.
 func (rt *Runtime) open(
-	ctx context.Context, what string, spec Spec, source hook.Source,
+	ctx context.Context, what string, a *Agent, source hook.Source,
 	load func(Spec) (session.Log, []dsh.Event, error),
 ) (_ *Agent, err error) {
 	defer func() {
@@ -116,7 +122,7 @@ func (rt *Runtime) open(
 			err = fmt.Errorf("runtime: %s: %w", what, err)
 		}
 	}()
-	spec, err = spec.withDefaults()
+	spec, err := a.spec.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +133,10 @@ func (rt *Runtime) open(
 	if err := rt.reserve(spec.ID); err != nil {
 		return nil, err
 	}
-	a := &Agent{rt: rt, spec: spec, gear: g, id: spec.ID, session: spec.Session}
+	a.spec, a.gear, a.id, a.session = spec, g, spec.ID, spec.Session
+	if a.root == "" {
+		a.root = a.id
+	}
 	if err := a.begin(ctx, source, load); err != nil {
 		_ = rt.settle(spec.ID, nil)
 		return nil, err
@@ -154,7 +163,7 @@ func (a *Agent) begin(
 		return err
 	}
 	if run := a.gear.hooks.SessionStart; run != nil {
-		if err := run(ctx, a.life.Load().handle, source); err != nil {
+		if err := run(a.as(ctx), a.face(a.life.Load().handle), source); err != nil {
 			return fmt.Errorf("session-start: %w", errors.Join(err, a.dispose(ctx, true)))
 		}
 	}
@@ -178,6 +187,13 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 	if err != nil {
 		return err
 	}
+	a.depth = max(a.depth, log.Header().DelegationDepth)
+	if a.child != nil {
+		a.child.first = length(events)
+		if adopt := a.rt.opts.Delegation.Adopt; adopt != nil {
+			a.spec.Observer = adopt(a.child, log.Header(), events)
+		}
+	}
 	gone := make(chan struct{})
 	l := &life{rt: a.rt, log: log, sessionGone: gone}
 	l.session = a.rt.system.Root.Spawn(session.Props(session.Config{
@@ -192,19 +208,31 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 func (a *Agent) machine() loop.Config {
 	return loop.Config{
 		Session: a.session, Call: a.spec.call(), MaxParallelCalls: a.spec.MaxParallelToolCalls,
-		Volatile: a.rt.opts.Store.Volatile(),
+		Volatile: a.rt.opts.Store.Volatile(), Children: true,
 	}
 }
 
 // spawn starts the agent's actor in l and makes l the agent's life.
 func (a *Agent) spawn(l *life, source hook.Source, machine *loop.Machine) {
-	l.handle = agent.Spawn(a.rt.system, &agent.Config{
-		Initiator: dsh.Initiator{Agent: a.id, Session: a.session, Root: a.id},
-		Machine:   machine, Source: source, Session: l.session, Pool: a.rt.pool,
+	cfg := &agent.Config{
+		Initiator: a.initiator(), Face: a.face, Kin: (*family)(a),
+		Sections: a.spec.Sections, Context: a.spec.Context,
+		Machine: machine, Source: source, Session: l.session, Pool: a.rt.pool,
 		Streams:   a.rt.streams,
 		Providers: a.rt.provider, Tools: a.gear.tools, Hooks: a.gear.hooks,
 		System: a.spec.System, CWD: a.spec.CWD, Observer: a.spec.Observer, Logger: a.rt.opts.Logger,
-	}, l.sessionGone, a.rt.workers.Mailbox())
+	}
+	if c := a.child; c != nil {
+		begun := make(chan struct{})
+		defer close(begun)
+		cfg.Stopped = func() {
+			go func() {
+				<-begun // it may break before anybody knows it
+				c.finish(l)
+			}()
+		}
+	}
+	l.handle = agent.Spawn(a.rt.system, cfg, l.sessionGone, a.rt.workers.Mailbox())
 	a.life.Store(l)
 }
 
@@ -222,7 +250,7 @@ func (a *Agent) reopen(ctx context.Context) (*life, error) {
 	}
 	select {
 	case <-old.sessionGone:
-		log, err := a.rt.opts.Store.Open(ctx, a.session)
+		log, err := a.rt.openLog(ctx, a.session)
 		if err != nil {
 			return nil, err
 		}

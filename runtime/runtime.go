@@ -19,6 +19,7 @@ import (
 	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/actors/session/memory"
 	"github.com/dsh-actor/dsh-actor/actors/toolpool"
+	"github.com/dsh-actor/dsh-actor/delegation"
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/hook"
 	"github.com/dsh-actor/dsh-actor/internal/loop"
@@ -39,6 +40,8 @@ var (
 	ErrDuplicate = loop.ErrDuplicate
 	// ErrNotPending: the message is not pending (any more).
 	ErrNotPending = loop.ErrNotPending
+	// ErrNotRecordable: only the agent itself records facts of this type.
+	ErrNotRecordable = agent.ErrNotRecordable
 	// ErrNotFound: the store has no such session.
 	ErrNotFound = session.ErrNotFound
 	// ErrInUse: somebody else has the session open.
@@ -55,13 +58,16 @@ type Options struct {
 	Limits map[string]llm.Limits
 	// Tools that every agent has.
 	Tools []tool.Tool
-	// Hooks that every agent has: values with interfaces of package hook.
+	// Hooks that every agent has: values with interfaces of package hook, or
+	// with [delegation.Observer].
 	Hooks []any
 	// Store keeps the sessions; nil keeps them in memory.
 	Store session.Store
 	// MaxToolBodies bounds the tool bodies that run at once in the process;
 	// 0 means 1,024.
 	MaxToolBodies int
+	// Delegation bounds agents' children.
+	Delegation Delegation
 	// Logger gets the runtime's own messages; nil discards them. Message
 	// contents are logged at debug level only.
 	Logger *zap.Logger
@@ -79,14 +85,21 @@ type Runtime struct {
 	streams *actor.Props
 	hooks   *hook.Set
 	tools   *tool.Registry
+	brief   sync.Mutex // held by who has a stored log open just to look or to add to it
+	watch   []delegation.Observer
+	tree    tree
 
-	mu     sync.RWMutex
-	agents map[dsh.AgentID]*Agent // nil entries are reserved
-	closed bool
+	mu       sync.RWMutex
+	agents   map[dsh.AgentID]*Agent // nil entries are reserved
+	sessions map[dsh.SessionID]*Agent
+	reviving map[dsh.SessionID]chan struct{} // children that are being brought back
+	closed   bool
 }
 
 // New starts a runtime. It reports every problem of opts at once.
 func New(opts Options) (*Runtime, error) {
+	watch := observers(opts.Hooks)
+	opts.Hooks = chained(opts.Hooks)
 	hooks, hookErr := hook.NewSet(opts.Hooks...)
 	tools := tool.NewRegistry(nil)
 	errs := []error{hookErr, tools.Register(opts.Tools...)}
@@ -103,6 +116,7 @@ func New(opts Options) (*Runtime, error) {
 			errs = append(errs, fmt.Errorf("limits of %q: %w", name, err))
 		}
 	}
+	errs = append(errs, opts.Delegation.check())
 	if opts.MaxToolBodies < 0 {
 		errs = append(errs, fmt.Errorf("MaxToolBodies is %d: it must not be negative", opts.MaxToolBodies))
 	}
@@ -121,7 +135,10 @@ func New(opts Options) (*Runtime, error) {
 		opts: opts, system: system, workers: workers, hooks: hooks, tools: tools,
 		pool:    system.Root.Spawn(toolpool.Props(toolpool.Config{Limit: opts.MaxToolBodies}, workers.Inline())),
 		streams: llm.Props(workers.Inline()),
-		agents:  map[dsh.AgentID]*Agent{},
+		watch:   watch,
+		tree:    tree{roots: map[dsh.AgentID]int{}},
+		agents:  map[dsh.AgentID]*Agent{}, sessions: map[dsh.SessionID]*Agent{},
+		reviving: map[dsh.SessionID]chan struct{}{},
 	}
 	rt.admit()
 	return rt, nil
@@ -186,15 +203,24 @@ func (rt *Runtime) Close(ctx context.Context) error {
 	}
 	rt.closed = true
 	rt.mu.Unlock()
-	agents := rt.Agents()
-	done := make(chan error, len(agents))
-	for _, a := range agents {
-		go func() { done <- a.dispose(ctx, true) }()
-	}
 	var errs []error
-	for range agents {
-		errs = append(errs, <-done)
+	// Parents take their children with them; what is left then has none.
+	for _, tops := range []bool{true, false} {
+		var agents []*Agent
+		for _, a := range rt.Agents() {
+			if a.child == nil || !tops {
+				agents = append(agents, a)
+			}
+		}
+		done := make(chan error, len(agents))
+		for _, a := range agents {
+			go func() { done <- a.dispose(ctx, true) }()
+		}
+		for range agents {
+			errs = append(errs, <-done)
+		}
 	}
+	errs = append(errs, rt.tree.wait(ctx))
 	if ctx.Err() == nil {
 		rt.system.Root.Stop(rt.pool)
 		for _, g := range rt.gates {
@@ -234,6 +260,7 @@ func (rt *Runtime) settle(id dsh.AgentID, a *Agent) error {
 		return ErrClosed
 	}
 	rt.agents[id] = a
+	rt.sessions[a.session] = a
 	return nil
 }
 
@@ -243,6 +270,58 @@ func (rt *Runtime) forget(a *Agent) {
 	if rt.agents[a.id] == a {
 		delete(rt.agents, a.id)
 	}
+	if rt.sessions[a.session] == a {
+		delete(rt.sessions, a.session)
+	}
+}
+
+// openLog opens a stored log for an agent. Whoever has it open for a moment only
+// is waited for.
+func (rt *Runtime) openLog(ctx context.Context, id dsh.SessionID) (session.Log, error) {
+	rt.brief.Lock()
+	defer rt.brief.Unlock()
+	return rt.opts.Store.Open(ctx, id)
+}
+
+// revival waits until nobody brings the session's agent back any more, and
+// reports whether somebody did. With claim it is the caller who does from then
+// on, unless somebody did; it must call over.
+func (rt *Runtime) revival(id dsh.SessionID, claim bool) (waited bool, over func()) {
+	rt.mu.Lock()
+	other := rt.reviving[id]
+	if other == nil && claim {
+		mine := make(chan struct{})
+		rt.reviving[id] = mine
+		over = func() {
+			rt.mu.Lock()
+			delete(rt.reviving, id)
+			rt.mu.Unlock()
+			close(mine)
+		}
+	}
+	rt.mu.Unlock()
+	if other != nil {
+		<-other
+	}
+	return other != nil, over
+}
+
+// briefly opens a stored log, hands it to use and closes it.
+func (rt *Runtime) briefly(ctx context.Context, id dsh.SessionID, use func(session.Log) error) error {
+	rt.brief.Lock()
+	defer rt.brief.Unlock()
+	log, err := rt.opts.Store.Open(ctx, id)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(log), log.Close())
+}
+
+// live returns the agent that has a session open, or nil.
+func (rt *Runtime) live(id dsh.SessionID) *Agent {
+	rt.mu.RLock()
+	defer rt.mu.RUnlock()
+	return rt.sessions[id]
 }
 
 func (rt *Runtime) provider(name string) (llm.Provider, bool) {

@@ -212,6 +212,8 @@ func TestRefusalsCanBeToldApart(t *testing.T) {
 		check("resume what is open", err, runtime.ErrInUse)
 		_, err = a.Append(ctx, dsh.UserMessage{Message: m}, dsh.SurfaceOp{}, nil)
 		check("append without a place", err, dsh.ErrSurface)
+		_, err = a.Append(ctx, dsh.TurnStart{Turn: 9}, dsh.SurfaceOp{}, nil)
+		check("append a border", err, runtime.ErrNotRecordable)
 		check("followup", a.Followup(ctx, dsh.UserText("go")), nil)
 		check("maintain", a.Maintain(ctx, func(context.Context) error { return nil }), runtime.ErrBusy)
 		w.model.Gates().Open("g")
@@ -523,6 +525,35 @@ func TestCloseKeepsPendingInput(t *testing.T) {
 		s, err := b.State(t.Context())
 		if err != nil || len(s.Inbox.NextTurn) != 1 || s.Status != hook.Idle {
 			t.Errorf("state after the restart: %+v, %v", s, err)
+		}
+	})
+}
+
+// What would part a tool call from its result is refused; the tool can inject
+// it instead.
+func TestNothingPartsCallsFromResults(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, runtime.Options{},
+			script.Calls(dsh.ToolCall{ID: "c", Name: "note", Arguments: "{}"}), script.Text("done", 1))
+		var refused error
+		a := w.agent(t, runtime.Spec{Tools: []tool.Tool{
+			tool.Func("note", "Notes.", func(ctx context.Context, _ struct{}) (string, error) {
+				self, _ := hook.AgentFrom(ctx)
+				m := dsh.PluginText("test", "by the way")
+				m.ID = "x"
+				_, refused = self.Append(ctx, dsh.UserMessage{Message: m}, dsh.Append, nil)
+				return "", self.Inject(ctx, m)
+			}),
+		}})
+		if o, err := a.Run(t.Context(), "go"); err != nil || !o.OK() {
+			t.Fatalf("Run = %+v, %v", o, err)
+		}
+		if !errors.Is(refused, runtime.ErrBusy) {
+			t.Errorf("Append = %v, want %v", refused, runtime.ErrBusy)
+		}
+		s, _ := a.State(t.Context())
+		if err := dsh.CheckRequest(s.Messages); err != nil || len(s.Messages) != 5 {
+			t.Errorf("%d messages, %v", len(s.Messages), err)
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/dsh-actor/dsh-actor/actors/llm"
+	"github.com/dsh-actor/dsh-actor/delegation"
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/hook"
 	"github.com/dsh-actor/dsh-actor/tool"
@@ -60,10 +61,15 @@ type Spec struct {
 	Tools []tool.Tool
 	Hooks []any
 
+	// Sections and Context are further sections of the system prompt and of
+	// the runtime context.
+	Sections, Context []hook.Section
+
 	// Observer is for the project's own tests.
 	Observer observer
 
-	body json.RawMessage // ExtraBody, encoded once
+	body   json.RawMessage   // ExtraBody, encoded once
+	filter delegation.Filter // of a child
 }
 
 func (s Spec) withDefaults() (Spec, error) {
@@ -111,6 +117,12 @@ type gear struct {
 
 func (rt *Runtime) gear(s Spec) (gear, error) {
 	g := gear{hooks: rt.hooks, tools: tool.NewRegistry(rt.tools)}
+	if !s.filter.IsZero() {
+		var err error
+		if g.tools, err = tool.NewFiltered(rt.tools, s.filter.Allow, s.filter.Deny); err != nil {
+			return g, &delegation.Error{Code: delegation.CodeFilter, Message: err.Error(), Cause: err}
+		}
+	}
 	err := g.tools.Register(s.Tools...)
 	if len(s.Hooks) > 0 || len(s.ExtraHeaders) > 0 {
 		all := append(append([]any(nil), rt.opts.Hooks...), s.Hooks...)

@@ -20,6 +20,7 @@ type Entry struct {
 	classifier Classifier // nil: mode holds for every call
 	mode       Mode
 	timeout    time.Duration
+	waits      bool
 	schema     dsh.ToolSchema
 	params     *parameters
 	where      string // for a PanicError
@@ -51,6 +52,9 @@ func compile(t Tool) (e *Entry, err error) {
 	if l, ok := t.(Limited); ok {
 		e.timeout = l.Timeout()
 	}
+	if w, ok := t.(Waiter); ok {
+		e.waits = w.Waits()
+	}
 	var badName, badSchema error
 	if !goodName.MatchString(e.schema.Name) {
 		badName = errors.New("a name is 1 to 64 of the characters a-z, A-Z, 0-9, _ and -; rename the tool")
@@ -61,6 +65,9 @@ func compile(t Tool) (e *Entry, err error) {
 
 // Tool returns the tool as it was registered.
 func (e *Entry) Tool() Tool { return e.tool }
+
+// Waits reports whether calls take no place in the pool of tool bodies.
+func (e *Entry) Waits() bool { return e.waits }
 
 // NeedsClassify reports whether ModeOf runs the tool's own code, which may
 // block and must not run on an actor's goroutine.

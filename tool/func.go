@@ -99,6 +99,8 @@ type Definition struct {
 	Classify func(args json.RawMessage) Mode
 	// Timeout cancels calls; 0 is no limit.
 	Timeout time.Duration
+	// Waits says that calls mostly wait for other agents; see [Waiter].
+	Waits bool
 	// Execute does the work; see [Tool]. It is required.
 	Execute func(ctx context.Context, call Call) (Result, error)
 }
@@ -132,6 +134,7 @@ func (t defined) Execute(ctx context.Context, call Call) (Result, error) {
 	return t.d.Execute(ctx, call)
 }
 func (t defined) Mode() Mode             { return t.d.Mode }
+func (t defined) Waits() bool            { return t.d.Waits }
 func (t defined) Timeout() time.Duration { return t.d.Timeout }
 
 // classified is a type of its own, since a tool that has Classify is asked

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -16,9 +17,40 @@ import (
 // change is seen by the steps that begin after it.
 type Registry struct {
 	parent *Registry
+	filter *filter               // of what is seen of parent; nil shows all
 	mu     sync.Mutex            // held by whoever changes own or snap
 	own    atomic.Pointer[scope] // nil when empty; replaced, never changed
 	snap   atomic.Pointer[Set]
+}
+
+// NewFiltered returns an empty scope below parent that sees of it only the
+// tools that allow names, without those that deny names; see [Set.Filter]. A
+// name that parent has no tool for is an error. Tools that come to parent later
+// are seen if the filter lets them through.
+func NewFiltered(parent *Registry, allow, deny []string) (*Registry, error) {
+	f := &filter{allow: slices.Clone(allow), deny: slices.Clone(deny)}
+	if _, err := parent.Snapshot().Filter(allow, deny); err != nil {
+		return nil, err
+	}
+	return &Registry{parent: parent, filter: f}, nil
+}
+
+// filter narrows what a scope sees of the one above it. It remembers its last
+// result, so that a Set stays the same pointer while what is above does.
+type filter struct {
+	allow, deny []string
+	last        atomic.Pointer[filtered]
+}
+
+type filtered struct{ of, set *Set }
+
+func (f *filter) apply(s *Set) *Set {
+	if last := f.last.Load(); last != nil && last.of == s {
+		return last.set
+	}
+	made := &filtered{of: s, set: s.narrow(f.allow, f.deny)}
+	f.last.Store(made)
+	return made.set
 }
 
 // scope is the tools that one Registry holds itself. Its address stands for
@@ -139,8 +171,11 @@ func (r *Registry) build() *Set {
 }
 
 func (r *Registry) above() *Set {
-	if r.parent == nil {
+	switch {
+	case r.parent == nil:
 		return noTools
+	case r.filter != nil:
+		return r.filter.apply(r.parent.Snapshot())
 	}
 	return r.parent.Snapshot()
 }

@@ -64,14 +64,19 @@ func (s *Set) Filter(allow, deny []string) (*Set, error) {
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
+	return s.narrow(allow, deny), nil
+}
+
+// narrow is Filter for names that need not exist.
+func (s *Set) narrow(allow, deny []string) *Set {
 	kept := maps.Clone(s.entries)
 	maps.DeleteFunc(kept, func(name string, _ *Entry) bool {
 		return allow != nil && !slices.Contains(allow, name) || slices.Contains(deny, name)
 	})
 	if len(kept) == len(s.entries) {
-		return s, nil
+		return s
 	}
-	return newSet(kept), nil
+	return newSet(kept)
 }
 
 // UnknownTool returns the error of a call that names no tool of s.

@@ -10,7 +10,7 @@ import (
 )
 
 // A Tool is something a model can ask to be done. Optional behaviour is added
-// by the interfaces [Moded], [Classifier] and [Limited].
+// by the interfaces [Moded], [Classifier], [Limited] and [Waiter].
 type Tool interface {
 	// Schema tells the model of the tool. It is asked once, at registration.
 	Schema() dsh.ToolSchema
@@ -82,6 +82,11 @@ type Classifier interface {
 // Limited is a tool whose calls are cancelled after a time; the result is an
 // error with code TIMEOUT.
 type Limited interface{ Timeout() time.Duration }
+
+// Waiter is a tool whose calls mostly wait for other agents. They take no place
+// in the pool of tool bodies, so that agents that wait for each other cannot
+// fill it.
+type Waiter interface{ Waits() bool }
 
 // An Error is a tool's error with a code for programs. Its text is what the
 // model reads.

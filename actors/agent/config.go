@@ -33,19 +33,46 @@ type Config struct {
 	// System is the persona, a template; CWD the working directory or empty.
 	System string
 	CWD    string
+	// Sections and Context are further sections of the system prompt and of
+	// the runtime context.
+	Sections, Context []hook.Section
+	// Face is what hooks and tools get as the agent; nil gives them the
+	// handle.
+	Face func(*Handle) hook.Agent
+	// Kin is the agent's children; nil for an agent without.
+	Kin Kin
 	// Observer, if set, acts synchronously. It is for the project's own
 	// tests.
 	Observer Observer
 	// Crashed is called once, on the actor's goroutine, when the agent
 	// failed; it must not block. Nil is allowed.
 	Crashed func(error)
+	// Stopped is called once, on the actor's goroutine, when the agent has
+	// stopped for whatever reason; it must not block. Nil is allowed.
+	Stopped func()
 	// Logger is never nil.
 	Logger *zap.Logger
 }
 
+// Kin is the children of an agent, as whoever keeps them sees them. Its
+// methods are called on the actor's goroutine and never wait.
+type Kin interface {
+	// Abort passes the abort of the agent's turn on to the children that work
+	// in the background.
+	Abort()
+	// Await calls settled, once and on any goroutine, when the children that
+	// Abort reached have settled. It returns false, and does not call, if there
+	// are none.
+	Await(settled func()) bool
+	// Busy reports whether children work in the background: the agent does not
+	// retire before they have settled, and is nudged when they have.
+	Busy() bool
+}
+
 // An Observer sees every event right behind its append and every notice right
 // when it is published, and may apply commands there and then. It runs on the
-// actor's goroutine. With an observer chunks are taken one at a time.
+// actor's goroutine. With an observer chunks are taken one at a time, and any
+// fact may be appended.
 type Observer interface {
 	Logged(ev dsh.Event, do func(loop.Input))
 	Noticed(n hook.Notice, do func(loop.Input))

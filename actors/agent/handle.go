@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -25,6 +26,14 @@ type Handle struct {
 	gone        chan struct{}
 	sessionGone <-chan struct{}
 	failure     atomic.Pointer[error]
+	closing     *closing // nil until the agent was disposed of
+}
+
+// closing is how the session of a disposed agent was closed.
+type closing struct {
+	answer chan error // has one before the session goes
+	once   sync.Once
+	err    error
 }
 
 var _ hook.Agent = (*Handle)(nil)
@@ -35,7 +44,11 @@ func Spawn(system *actor.ActorSystem, cfg *Config, sessionGone <-chan struct{}, 
 		cfg: cfg, root: system.Root, gone: make(chan struct{}), sessionGone: sessionGone,
 	}
 	h.pid = system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
-		return &host{cfg: cfg, m: cfg.Machine, handle: h}
+		host := &host{cfg: cfg, m: cfg.Machine, handle: h, face: h}
+		if cfg.Face != nil {
+			host.face = cfg.Face(h)
+		}
+		return host
 	}, opts...))
 	return h
 }
@@ -60,6 +73,23 @@ func (h *Handle) Failure() error {
 	return nil
 }
 
+// Closed returns the session's answer to being closed. It is to be asked when
+// agent and session are gone.
+func (h *Handle) Closed() error {
+	c := h.closing
+	if c == nil {
+		return nil // the agent failed
+	}
+	c.once.Do(func() {
+		select {
+		case c.err = <-c.answer:
+		default:
+			c.err = errors.New("agent: the session stopped before it was closed")
+		}
+	})
+	return c.err
+}
+
 // Err returns the error of somebody who waited for an agent that is gone.
 func (h *Handle) Err() error {
 	if err := h.Failure(); err != nil {
@@ -67,6 +97,9 @@ func (h *Handle) Err() error {
 	}
 	return ErrGone
 }
+
+// Initiator returns who the agent acts for.
+func (h *Handle) Initiator() dsh.Initiator { return h.cfg.Initiator }
 
 // Send hands the agent a message of its protocol.
 func (h *Handle) Send(message any) { h.root.Send(h.pid, message) }

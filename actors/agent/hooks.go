@@ -35,7 +35,7 @@ func (h *host) admit(c actor.Context, e loop.Admit) {
 		h.known = append(h.known, loop.Admitted{Pos: e.Pos, Messages: e.Messages, Prompt: h.plainPrompt(e.Config)})
 		return
 	}
-	ctx, agent := h.turnContext(), h.handle
+	ctx, agent := h.turnContext(), h.face
 	assembly := h.assembly(e)
 	h.reply(c, loop.HookFailed{Pos: e.Pos, Err: hook.ErrExited}, func() loop.Input {
 		if ctx.Err() != nil {
@@ -66,7 +66,7 @@ func (h *host) prepare(c actor.Context, e loop.Prepare) {
 		h.known = append(h.known, h.resolve(e.Pos, e.Config))
 		return
 	}
-	ctx, agent := h.turnContext(), h.handle
+	ctx, agent := h.turnContext(), h.face
 	h.reply(c, loop.HookFailed{Pos: e.Pos, Err: hook.ErrExited}, func() loop.Input {
 		config, err := ask(ctx, hook.Proposal{Agent: agent, Pos: e.Pos, Config: e.Config})
 		if err != nil {
@@ -103,7 +103,7 @@ func (h *host) recover(c actor.Context, e loop.Recover) {
 		h.known = append(h.known, loop.Recovered{Pos: e.Pos})
 		return
 	}
-	ctx, agent := h.turnContext(), h.handle
+	ctx, agent := h.turnContext(), h.face
 	h.reply(c, loop.HookFailed{Pos: e.Pos, Err: hook.ErrExited}, func() loop.Input {
 		retry, err := ask(ctx, hook.FailedRequest{
 			Agent: agent, Pos: e.Pos, Provider: e.Provider, Failure: e.Failure,
@@ -123,7 +123,7 @@ func (h *host) askStopping(c actor.Context, e loop.AskStopping) {
 		h.known = append(h.known, loop.Settled(e))
 		return
 	}
-	ctx, agent := h.turnContext(), h.handle
+	ctx, agent := h.turnContext(), h.face
 	h.reply(c, loop.HookFailed{Pos: e.Pos, Err: hook.ErrExited}, func() loop.Input {
 		if err := ask(ctx, hook.EndingTurn{Agent: agent, Pos: e.Pos}); err != nil {
 			return loop.HookFailed{Pos: e.Pos, Err: err}

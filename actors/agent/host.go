@@ -26,6 +26,7 @@ type host struct {
 	cfg    *Config
 	m      *loop.Machine
 	handle *Handle
+	face   hook.Agent // what hooks and tools get
 	self   *actor.PID
 
 	known  []loop.Input // answers known at once, behind the current message
@@ -45,13 +46,19 @@ type host struct {
 	watched  []watch          // not claimed yet
 	claimed  []chan<- Outcome // of the open turn
 	subs     []chan<- hook.Notice
-	notices  notifier
+	notices  *notifier
 	disposal []chan<- error
+	retiring *Retire // nil until asked to
+	over     bool    // disposed of: it is stopping and takes nothing any more
 }
 
 // Receive handles one message. It never waits.
 func (h *host) Receive(c actor.Context) {
 	defer h.rescue(c)
+	if h.over {
+		h.refuse(c)
+		return
+	}
 	switch msg := c.Message().(type) {
 	case *actor.Started:
 		h.self = c.Self()
@@ -91,6 +98,9 @@ func (h *host) Receive(c actor.Context) {
 		h.subs = append(h.subs, msg.Notices)
 	case Unsubscribe:
 		h.subs = without(h.subs, msg.Notices)
+	case Retire:
+		h.retiring = &msg
+	case Nudge: // the look is in settle
 	case Dispose:
 		h.disposal = append(h.disposal, msg.Reply)
 		h.feed(c, loop.Cancel{Cause: dsh.Cause{Kind: dsh.CauseDisposed}, KeepInbox: msg.KeepInbox})
@@ -126,7 +136,7 @@ func (h *host) rest(c actor.Context) {
 	}
 	h.idle = nil
 	h.m.Rest()
-	if len(h.disposal) > 0 {
+	if len(h.disposal) > 0 || h.retires(c) {
 		h.dispose(c)
 	}
 }
@@ -138,7 +148,8 @@ func (h *host) do(c actor.Context, msg Do) {
 		if d, ok := command.(loop.Deliver); ok && i == 0 && msg.Outcome != nil {
 			h.watched = append(h.watched, watch{id: d.Message.ID, reply: msg.Outcome})
 		}
-		if err := h.apply(c, command); err != nil {
+		h.cascade(command)
+		if err := h.take(c, command); err != nil {
 			if done.Errs == nil {
 				done.Errs = make([]error, len(msg.Commands))
 			}
@@ -150,6 +161,30 @@ func (h *host) do(c actor.Context, msg Do) {
 	}
 	done.Next = h.m.Next()
 	h.later(func() { msg.Reply <- done })
+}
+
+// take applies a command from outside. What only the loop itself may log is
+// refused: it would make the log say what did not happen.
+func (h *host) take(c actor.Context, command loop.Input) error {
+	if a, ok := command.(loop.Append); ok && h.cfg.Observer == nil {
+		if err := recordable(a.Fact); err != nil {
+			return err
+		}
+	}
+	return h.apply(c, command)
+}
+
+// ErrNotRecordable refuses a fact that only the loop may log.
+var ErrNotRecordable = errors.New("only the agent itself records this")
+
+func recordable(f dsh.Fact) error {
+	switch f.Type() {
+	case dsh.TypeTurnStart, dsh.TypeTurnEnd, dsh.TypeStepStart, dsh.TypeStepEnd, dsh.TypeAssistantChunk,
+		dsh.TypeAssistantMessage, dsh.TypeToolStarted, dsh.TypeRequestHeader, dsh.TypeRequestContext,
+		dsh.TypeInboxSpliced, dsh.TypeEndSeed:
+		return fmt.Errorf("agent: append %s: %w", f.Type(), ErrNotRecordable)
+	}
+	return nil
 }
 
 // later keeps a reply, or a question to hooks, until what it tells of is in the
@@ -206,6 +241,8 @@ func (h *host) perform(c actor.Context, effects []loop.Effect) {
 			h.recover(c, e)
 		case loop.AskStopping:
 			h.askStopping(c, e)
+		case loop.AwaitChildren:
+			h.awaitChildren(c, e)
 		case loop.Classify:
 			h.classify(c, e)
 		case loop.Judge:
@@ -266,7 +303,7 @@ func (h *host) openStream(c actor.Context, e loop.OpenStream) {
 	}
 	h.stream = c.ActorSystem().Root.Spawn(h.cfg.Streams)
 	c.Send(h.stream, llm.Open{
-		Context: h.base(), Serve: h.cfg.Hooks.Streaming(provider.Stream), Request: e.Request, ReplyTo: h.self,
+		Initiator: h.cfg.Initiator, Context: h.base(), Serve: h.cfg.Hooks.Streaming(provider.Stream), Request: e.Request, ReplyTo: h.self,
 	})
 }
 
@@ -292,7 +329,7 @@ func (h *host) fed(c actor.Context, msg llm.Fed) {
 // base returns a context that names the initiator.
 func (h *host) base() context.Context {
 	if h.named == nil {
-		h.named = hook.WithAgent(dsh.WithInitiator(context.Background(), h.cfg.Initiator), h.handle)
+		h.named = hook.WithAgent(dsh.WithInitiator(context.Background(), h.cfg.Initiator), h.face)
 	}
 	return h.named
 }
@@ -325,6 +362,7 @@ func (h *host) abort(c actor.Context, e loop.Abort) {
 	if h.stream != nil {
 		c.Send(h.stream, llm.Abort{Pos: e.Pos, Cause: h.aborted})
 	}
+	h.abortChildren()
 	c.Send(h.cfg.Pool, toolpool.Abort{Pos: e.Pos, ReplyTo: h.self})
 }
 
@@ -380,22 +418,17 @@ func (h *host) inspect() State {
 
 // dispose ends an agent that is quiet.
 func (h *host) dispose(c actor.Context) {
+	h.over = true
 	h.notify(hook.Disposed{})
 	replies := h.disposal
 	h.disposal = nil
-	closed := make(chan error, len(replies))
-	c.Send(h.cfg.Session, session.Close{Reply: closed})
-	gone := h.handle.sessionGone
+	handle := h.handle
+	handle.closing = &closing{answer: make(chan error, 1)}
+	c.Send(h.cfg.Session, session.Close{Reply: handle.closing.answer})
 	go func() {
-		<-gone // the session answers before it goes
-		var err error
-		select {
-		case err = <-closed:
-		default:
-			err = errors.New("agent: the session stopped before it was closed")
-		}
+		<-handle.sessionGone
 		for _, reply := range replies {
-			reply <- err
+			reply <- handle.Closed()
 		}
 	}()
 	c.Stop(h.self)
@@ -435,6 +468,9 @@ func (h *host) stopped() {
 		reply <- ErrGone
 	}
 	close(h.handle.gone)
+	if h.cfg.Stopped != nil {
+		h.cfg.Stopped()
+	}
 }
 
 func without[T comparable](list []T, gone T) []T {

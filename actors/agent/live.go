@@ -21,7 +21,10 @@ func (h *host) notify(n hook.Notice) {
 		}
 	}
 	if run := h.cfg.Hooks.Notified; run != nil {
-		h.notices.push(func() { run(h.handle, n) })
+		if h.notices == nil {
+			h.notices = &notifier{}
+		}
+		h.notices.push(func() { run(h.face, n) })
 	}
 }
 

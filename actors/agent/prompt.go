@@ -34,7 +34,7 @@ type promptCache struct {
 // assembly returns what the prompt of a step starts from.
 func (h *host) assembly(e loop.Admit) hook.Assembly {
 	a := hook.Assembly{
-		Agent: h.handle, Pos: e.Pos,
+		Agent: h.face, Pos: e.Pos,
 		Sections:  []hook.Section{{Name: identitySection, Text: Identity, Order: identityOrder}},
 		Variables: map[string]string{},
 		Tools:     h.cfg.Tools.Snapshot().Schemas(),
@@ -42,6 +42,8 @@ func (h *host) assembly(e loop.Admit) hook.Assembly {
 	if h.cfg.System != "" {
 		a.Sections = append(a.Sections, hook.Section{Name: personaSection, Text: h.cfg.System})
 	}
+	a.Sections = append(a.Sections, h.cfg.Sections...)
+	a.Context = append(a.Context, h.cfg.Context...)
 	for name, value := range map[string]string{
 		"provider": e.Config.Provider, "model": e.Config.Model, "cwd": h.cfg.CWD,
 	} {
@@ -60,7 +62,9 @@ func (h *host) plainPrompt(config dsh.CallConfig) loop.Prompt {
 		system, err := render(a.Sections, a.Variables)
 		*p = promptCache{provider: config.Provider, model: config.Model, system: system, err: err, filled: true}
 	}
-	return loop.Prompt{System: p.system, Err: p.err, Tools: h.cfg.Tools.Snapshot().Schemas()}
+	return loop.Prompt{
+		System: p.system, Err: p.err, Tools: h.cfg.Tools.Snapshot().Schemas(), Context: ordered(h.cfg.Context),
+	}
 }
 
 // assemble runs the prompt chain, if there is one, and renders its result.

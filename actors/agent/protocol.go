@@ -47,6 +47,14 @@ type (
 	// Unsubscribe withdraws a Subscribe.
 	Unsubscribe struct{ Notices chan<- hook.Notice }
 
+	// Retire stops the agent, as Dispose does, as soon as it is quiet: no turn
+	// is open, nothing that would open one is pending and no child works in
+	// the background. There is no reply; the handle tells that it is gone.
+	Retire struct{ KeepInbox bool }
+
+	// Nudge lets an agent that is to retire look again.
+	Nudge struct{}
+
 	// Dispose cancels what runs, waits for everything that was started,
 	// closes the session and stops the agent. The reply is the session's.
 	Dispose struct {

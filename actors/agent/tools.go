@@ -15,7 +15,7 @@ import (
 
 // call returns a tool call as hooks see it.
 func (h *host) call(pos dsh.Pos, c dsh.ToolCall) hook.Call {
-	return hook.Call{Agent: h.handle, Pos: pos, ID: c.ID, Tool: c.Name, Args: tool.NormalizeArgs(c.Arguments)}
+	return hook.Call{Agent: h.face, Pos: pos, ID: c.ID, Tool: c.Name, Args: tool.NormalizeArgs(c.Arguments)}
 }
 
 // classify finds a call's mode: exclusive for an unknown tool. Only a tool's
@@ -52,7 +52,9 @@ func (h *host) judge(c actor.Context, e loop.Judge) {
 
 // run hands a call to the pool.
 func (h *host) run(c actor.Context, e loop.Run) {
+	entry, known := h.cfg.Tools.Snapshot().Lookup(e.Call.Name)
 	c.Send(h.cfg.Pool, toolpool.Run{
+		Initiator: h.cfg.Initiator, Waits: known && entry.Waits(),
 		Pos: e.Pos, Index: e.Index, Context: h.turnContext(), Call: h.call(e.Pos, e.Call),
 		Execute: h.cfg.Hooks.Around(h.execute), ReplyTo: h.self,
 	})

@@ -35,10 +35,9 @@ type mailbox struct {
 
 	mu        sync.Mutex
 	system    []any
-	spare     [2]any // where system begins
 	user      []any
 	head      int    // user[:head] is taken
-	room      [4]any // where user begins, so that a few messages take no memory
+	room      [2]any // where user begins, so that a few messages take no memory
 	running   bool
 	suspended bool
 }
@@ -54,6 +53,10 @@ func newMailbox(p *Pool, inline bool) *mailbox {
 // PostUserMessage adds a message behind the others.
 func (m *mailbox) PostUserMessage(message any) {
 	m.mu.Lock()
+	if m.inline && !m.running && m.head == len(m.user) && !m.suspended {
+		m.handleNow(message, false)
+		return
+	}
 	if m.user == nil {
 		m.user = m.room[:0]
 	}
@@ -64,11 +67,21 @@ func (m *mailbox) PostUserMessage(message any) {
 // PostSystemMessage adds a message that goes before all user messages.
 func (m *mailbox) PostSystemMessage(message any) {
 	m.mu.Lock()
-	if m.system == nil {
-		m.system = m.spare[:0]
+	if m.inline && !m.running {
+		m.handleNow(message, true)
+		return
 	}
 	m.system = append(m.system, message)
 	m.schedule()
+}
+
+// handleNow handles a message that finds the actor idle, and then what came
+// meanwhile. It unlocks the mailbox.
+func (m *mailbox) handleNow(message any, system bool) {
+	m.running = true
+	m.mu.Unlock()
+	m.handle(message, system)
+	m.process()
 }
 
 // schedule makes sure that somebody empties the mailbox; it unlocks it.
@@ -123,7 +136,6 @@ func (m *mailbox) take() (message any, system, ok bool) {
 		m.system[0] = nil
 		if m.system = m.system[1:]; len(m.system) == 0 {
 			m.system = nil
-			clear(m.spare[:])
 		}
 		return message, true, true
 	}

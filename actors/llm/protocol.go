@@ -12,8 +12,11 @@ import (
 // Messages the stream accepts.
 type (
 	// Open is the first message: ask Serve for the request and answer
-	// ReplyTo. Context names the initiator; only an Abort cancels it.
+	// ReplyTo. Context names the initiator, as Initiator does for other actors;
+	// only an Abort cancels it.
 	Open struct {
+		Initiator dsh.Initiator
+
 		Context context.Context //nolint:containedctx // it is the stream's life.
 		Serve   hook.StreamFunc
 		Request *dsh.Request

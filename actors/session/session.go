@@ -36,7 +36,8 @@ type session struct {
 	history dsh.History
 	next    dsh.Seq
 	readers []reader
-	writer  writer
+	stored  dsh.Seq // the store has everything before
+	writer  *writer // nil as long as nothing had to be written
 }
 
 type reader struct {
@@ -72,7 +73,8 @@ func (s *session) Receive(c actor.Context) {
 	case Unread:
 		s.unread(msg.Reply)
 	case Close:
-		s.writer.closing = append(s.writer.closing, msg.Reply)
+		w := s.writing()
+		w.closing = append(w.closing, msg.Reply)
 		s.write(c)
 	case wrote:
 		s.wrote(c, msg)
@@ -90,7 +92,7 @@ func (s *session) load() {
 		s.fold(&s.cfg.Loaded[i])
 	}
 	s.cfg.Loaded = nil
-	s.writer.stored = s.next
+	s.stored = s.next
 }
 
 // fold takes one event into the history. The loop has checked it; what does
@@ -113,7 +115,7 @@ func (s *session) append(c actor.Context, events []dsh.Event) {
 		if err := s.cfg.Log.Append(noContext, events); err != nil {
 			panic(fmt.Sprintf("session: append %d: %v", events[0].Seq, err))
 		}
-		s.writer.stored = s.next
+		s.stored = s.next
 	} else {
 		s.queue(c, events)
 	}
@@ -132,8 +134,8 @@ func (s *session) read(r Read) {
 
 func (s *session) available(from dsh.Seq) (Available, bool) {
 	switch {
-	case from < s.writer.stored:
-		return Available{Stored: true, Through: s.writer.stored - 1}, true
+	case from < s.stored:
+		return Available{Stored: true, Through: s.stored - 1}, true
 	case from < s.next:
 		return Available{Through: s.next - 1, Events: s.writer.from(from)}, true
 	}
@@ -179,7 +181,9 @@ func (s *session) rescue(c actor.Context) {
 	err := fmt.Errorf("session: %v", v)
 	s.cfg.Logger.Error("session failed", zap.String("session", string(s.cfg.Log.Header().ID)),
 		zap.Error(err), zap.ByteString("stack", debug.Stack()))
-	s.writer.fail(c, err)
+	if s.writer != nil {
+		s.writer.fail(c, err)
+	}
 	if s.cfg.Owner != nil {
 		if owner := s.cfg.Owner(); owner != nil {
 			c.Send(owner, Failed{Err: err})
@@ -194,8 +198,11 @@ func (s *session) end() {
 		r.reply <- Available{Closed: true}
 	}
 	s.readers = nil
-	s.writer.stop()
-	log, closed, gone := s.cfg.Log, s.writer.closed, s.cfg.Gone
+	log, closed, gone := s.cfg.Log, false, s.cfg.Gone
+	if s.writer != nil {
+		s.writer.stop()
+		closed = s.writer.closed
+	}
 	go func() {
 		if !closed {
 			_ = log.Close() // the session failed; whoever opens it next sees why

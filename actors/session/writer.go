@@ -25,7 +25,6 @@ var noContext = context.Background()
 // time. One goroutine writes at a time, and only while there is something to
 // write.
 type writer struct {
-	stored  dsh.Seq     // the store has everything before
 	tail    []dsh.Event // what it does not have yet, packed
 	asked   []question
 	closing []chan<- error
@@ -34,6 +33,14 @@ type writer struct {
 	isDue   bool
 	synced  dsh.Seq // durable before
 	timer   *time.Timer
+}
+
+// writing returns the writer, which exists from the first use on.
+func (s *session) writing() *writer {
+	if s.writer == nil {
+		s.writer = &writer{}
+	}
+	return s.writer
 }
 
 // question is an unanswered Flush or Derive.
@@ -60,7 +67,7 @@ type (
 
 // barrier answers q once the log is durable through its event.
 func (s *session) barrier(c actor.Context, q question) {
-	if s.cfg.Volatile || q.through < s.writer.synced {
+	if s.cfg.Volatile || q.through < s.writing().synced {
 		s.answer(c, q, nil)
 		return
 	}
@@ -81,7 +88,7 @@ func (s *session) answer(c actor.Context, q question, err error) {
 
 // queue keeps events until they are written.
 func (s *session) queue(c actor.Context, events []dsh.Event) {
-	w := &s.writer
+	w := s.writing()
 	w.tail = append(w.tail, events...)
 	if len(w.tail) >= WriteBatch {
 		w.isDue = true
@@ -97,7 +104,7 @@ func (s *session) queue(c actor.Context, events []dsh.Event) {
 // write starts the goroutine that writes, if there is a reason to and none is
 // writing. With nothing left to write it answers who waits for that.
 func (s *session) write(c actor.Context) {
-	w := &s.writer
+	w := s.writing()
 	if w.busy {
 		return
 	}
@@ -132,11 +139,11 @@ func (s *session) write(c actor.Context) {
 
 // wrote takes note of what the goroutine did and goes on with what came since.
 func (s *session) wrote(c actor.Context, done wrote) {
-	w := &s.writer
+	w := s.writing()
 	w.busy = false
 	if done.n > 0 {
 		w.tail = append([]dsh.Event(nil), w.tail[done.n:]...)
-		w.stored = done.next
+		s.stored = done.next
 	}
 	if done.err != nil {
 		s.settle(c, fmt.Errorf("session: write: %w", done.err))
@@ -152,7 +159,7 @@ func (s *session) wrote(c actor.Context, done wrote) {
 // settle answers the questions that are decided: all of them after an error,
 // else those about what is durable by now.
 func (s *session) settle(c actor.Context, err error) {
-	w := &s.writer
+	w := s.writing()
 	open := w.asked[:0]
 	for _, q := range w.asked {
 		if err == nil && !s.cfg.Volatile && q.through >= w.synced {

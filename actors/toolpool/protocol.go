@@ -16,6 +16,9 @@ type (
 	// panic, a full queue and an aborted call are results too. Context is
 	// the turn's.
 	Run struct {
+		// Initiator is the agent on whose behalf the body runs.
+		Initiator dsh.Initiator
+
 		Pos     dsh.Pos
 		Index   int
 		Context context.Context //nolint:containedctx // it is the body's.

@@ -75,7 +75,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"run", "--provider", ""}, []string{"demo", "openai", "deepseek"}, ":4"},
 		{[]string{"run", "--output", ""}, outputs, ":4"},
 		{[]string{"run", "--tools", ""}, append([]string{"none"}, toolNames...), ":6"},
-		{[]string{"run", "--tools", "shell,s"}, []string{"shell,search"}, ":6"},
+		{[]string{"run", "--tools", "shell,s"}, []string{"shell,search", "shell,subagent"}, ":6"},
 		{[]string{"run", "--cwd", ""}, nil, ":16"},
 		{[]string{"run", ""}, nil, ":4"},
 		{[]string{"run", "--max-p"}, []string{"--max-parallel-tools"}, ":4"},

@@ -26,6 +26,7 @@ type drive struct {
 	agent    *runtime.Agent
 	view     view
 	progress *progress
+	tree     *tree
 	record   record // of the goroutine that follows the log
 	begun    time.Time
 
@@ -39,6 +40,7 @@ func (a *app) drive(ctx context.Context, set settings, prompt string) (code int,
 	defer set.release()
 	d := &drive{app: a, set: set, begun: time.Now(), view: newView(set.output, a.stdout)}
 	d.progress = newProgress(a, set, newStopwatch())
+	d.tree = newTree(d)
 	if err := d.open(ctx); err != nil {
 		return exitFailed, d.give(result{}, err)
 	}
@@ -60,6 +62,7 @@ func (a *app) drive(ctx context.Context, set settings, prompt string) (code int,
 	state, stateErr := d.agent.State(quiet)
 	err = errors.Join(err, stateErr, d.rt.Close(quiet))
 	followed.Wait()
+	d.tree.reader.Wait()
 	d.progress.stop()
 	return d.finish(len(state.Inbox.NextTurn)+len(state.Inbox.NextStep), err)
 }
@@ -71,11 +74,12 @@ func (d *drive) open(ctx context.Context) error {
 		limits[d.set.provider] = *d.set.limits
 	}
 	rt, err := runtime.New(runtime.Options{
-		Limits:    limits,
-		Providers: map[string]llm.Provider{d.set.provider: d.set.served},
-		Tools:     d.set.tools,
-		Hooks:     slices.Concat(defaultHooks(d.set.config), []any{d.progress.watch}, d.app.hooks),
-		Logger:    d.logger(),
+		Providers:  map[string]llm.Provider{d.set.provider: d.set.served},
+		Limits:     limits,
+		Tools:      d.set.tools,
+		Hooks:      slices.Concat(defaultHooks(d.set.config), []any{d.progress.watch, d.tree}, d.app.hooks),
+		Logger:     d.logger(),
+		Delegation: runtime.Delegation{MaxDepth: d.set.maxDepth, MaxChildren: d.set.maxChildren},
 	})
 	if err != nil {
 		return err
@@ -125,7 +129,7 @@ func (d *drive) follow() {
 			return
 		}
 		d.record.add(ev)
-		d.view.event(ev)
+		d.tree.event(ev, nil)
 		d.progress.event(ev)
 	}
 }
@@ -182,9 +186,12 @@ func (d *drive) finish(pending int, err error) (int, error) {
 	r := &d.record
 	code, problem := r.verdict(why, d.app.stop.code())
 	end := result{
-		Turn: r.turn, OK: problem == nil, ExitCode: code, Text: r.text, Usage: tokensOf(r.usage), Requests: r.requests, Cost: costOf(d.set.price, r.usage),
+		Turn: r.turn, OK: problem == nil, ExitCode: code, Text: r.text, Usage: tokensOf(r.usage), Requests: r.requests,
 		Steps: r.steps, ToolCalls: r.toolCalls, Retries: r.retries, Pending: pending, Error: problem,
 	}
+	total := r.usage.Add(d.agent.DescendantUsage())
+	end.UsageTotal, end.Cost = tokensOf(total), costOf(d.set.price, total)
+	end.Children = append([]childResult{}, d.tree.ended...)
 	if r.ended {
 		end.Ending, end.Cause = r.ending.Kind, string(r.ending.Cause.Kind)
 	}

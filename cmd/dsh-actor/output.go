@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"strconv"
@@ -18,7 +19,8 @@ const outputVersion = 1
 // A view is what a run writes to stdout. Its methods are called one at a time.
 type view interface {
 	start(s started)
-	event(ev dsh.Event)
+	// event shows an event of the run's agent or, with who, of a sub-agent.
+	event(ev dsh.Event, who *dsh.Initiator)
 	end(r result)
 }
 
@@ -58,9 +60,11 @@ type result struct {
 	OK         bool          `json:"ok"`
 	ExitCode   int           `json:"exit_code"`
 	Text       string        `json:"text"`
-	Usage      tokens        `json:"usage"`
-	Requests   int           `json:"requests"`
-	Cost       *cost         `json:"cost,omitempty"`
+	Usage      tokens        `json:"usage"`          // without that of sub-agents
+	UsageTotal tokens        `json:"usage_total"`    // with it
+	Requests   int           `json:"requests"`       // without those of sub-agents
+	Cost       *cost         `json:"cost,omitempty"` // of usage_total, by the price of the run's model
+	Children   []childResult `json:"children"`       // sub-agents at any depth, in the order in which they ended
 	Steps      int           `json:"steps"`
 	ToolCalls  int           `json:"tool_calls"`
 	Retries    int           `json:"retries"`
@@ -147,7 +151,10 @@ type textView struct {
 
 func (v *textView) start(started) {}
 
-func (v *textView) event(ev dsh.Event) {
+func (v *textView) event(ev dsh.Event, who *dsh.Initiator) {
+	if who != nil {
+		return // its parent says what matters
+	}
 	switch d := ev.Data.(type) {
 	case dsh.AssistantChunk:
 		if delta, ok := d.Chunk.(dsh.TextDelta); ok && delta.Text != "" {
@@ -194,20 +201,30 @@ func printable(s string) string {
 // jsonView writes one object at the end.
 type jsonView struct{ w *outlet }
 
-func (v *jsonView) start(started)   {}
-func (v *jsonView) event(dsh.Event) {}
-func (v *jsonView) end(r result)    { _ = writeJSON(v.w, r) }
+func (v *jsonView) start(started)                   {}
+func (v *jsonView) event(dsh.Event, *dsh.Initiator) {}
+func (v *jsonView) end(r result)                    { _ = writeJSON(v.w, r) }
 
 // streamView writes a line per event.
 type streamView struct {
-	w   *outlet
-	buf []byte
+	w     *outlet
+	agent dsh.AgentID
+	buf   []byte
 }
 
-func (v *streamView) start(s started) { _ = writeJSON(v.w, s) }
+func (v *streamView) start(s started) {
+	v.agent = s.Agent
+	_ = writeJSON(v.w, s)
+}
 
-func (v *streamView) event(ev dsh.Event) {
-	v.buf = append(v.buf[:0], `{"version":1,"type":"event","event":`...)
+func (v *streamView) event(ev dsh.Event, who *dsh.Initiator) {
+	v.buf = append(v.buf[:0], `{"version":1,"type":"event",`...)
+	if who == nil {
+		v.buf = fmt.Appendf(v.buf, `"agent":%q,`, v.agent)
+	} else {
+		v.buf = fmt.Appendf(v.buf, `"agent":%q,"parent":%q,"depth":%d,`, who.Agent, who.Parent, who.Depth)
+	}
+	v.buf = append(v.buf, `"event":`...)
 	v.buf = append(ev.AppendJSON(v.buf), "}\n"...)
 	_, _ = v.w.Write(v.buf)
 }

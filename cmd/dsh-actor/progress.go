@@ -44,6 +44,9 @@ func (p *progress) start(session dsh.SessionID) {
 	if p.set.note != "" {
 		p.line(warn, "%s", p.set.note)
 	}
+	if p.set.problems != nil {
+		p.line(warn, "%v", p.set.problems)
+	}
 	if p.set.verbose {
 		p.line(faint, "session %s", session)
 		where := ""

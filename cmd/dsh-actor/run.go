@@ -31,6 +31,7 @@ Environment:
   DSH_ACTOR_PROVIDER  default of --provider
   DSH_ACTOR_MODEL     default of --model
   DSH_ACTOR_BASE_URL  default of --base-url
+  DSH_ACTOR_HOME      where agents/ with kinds of sub-agents is (~/.dsh-actor)
   NO_COLOR            anything: no colours
 
 Exit status:
@@ -50,6 +51,7 @@ const runExample = `  dsh-actor run "List the Go files and summarise go.mod"
   git diff | dsh-actor run --system "You review changes."
   dsh-actor run -f task.md --output json --timeout 10m > result.json
   dsh-actor run --provider openai --base-url http://localhost:8000/v1 --model qwen3 "Hello"
+  dsh-actor run "Compare the tests of these packages, with three helpers"
   dsh-actor run --tools read_file,search,list_files "Where is the config read?"`
 
 const (
@@ -75,6 +77,8 @@ type runFlags struct {
 	maxParallel  int
 	tools        []string
 	allowOutside bool
+	maxDepth     int
+	maxChildren  int
 	timeout      time.Duration
 	output       string
 	verbose      bool
@@ -117,6 +121,8 @@ func (a *app) runCommand() *cobra.Command {
 	flags.IntVar(&f.maxParallel, "max-parallel-tools", 0, "most `N` tool calls of one answer at the same time (default: 10)")
 	flags.StringSliceVar(&f.tools, "tools", nil, "the tools that the agent has: `NAMES` with commas, or "+noTools+" (default: all; see 'dsh-actor tools')")
 	flags.BoolVar(&f.allowOutside, "allow-outside", false, "let the file tools leave the working directory")
+	flags.IntVar(&f.maxDepth, "max-depth", defaultMaxDepth, "how deep sub-agents may have sub-agents, `N` levels; 0 forbids them")
+	flags.IntVar(&f.maxChildren, "max-children", defaultMaxChildren, "most `N` sub-agents of one agent at the same time")
 	flags.DurationVar(&f.timeout, "timeout", 0, "end the turn after this `TIME`, such as 90s or 10m (default: never)")
 	flags.StringVarP(&f.output, "output", "o", outputText, "`FORMAT` of stdout: "+strings.Join(outputs, ", "))
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell more on stderr")
@@ -144,7 +150,9 @@ func complete(cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("tools", completeTools))
 	must(cmd.MarkFlagDirname("cwd"))
-	for _, name := range []string{"model", "base-url", "system", "max-tokens", "temperature", "top-p", "seed", "max-parallel-tools", "timeout"} {
+	for _, name := range []string{
+		"model", "base-url", "system", "max-tokens", "temperature", "top-p", "seed", "max-parallel-tools", "max-depth", "max-children", "timeout",
+	} {
 		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
 	}
 }

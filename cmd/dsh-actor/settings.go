@@ -28,6 +28,9 @@ type settings struct {
 	maxTokens   int
 	maxParallel int
 	tools       []tool.Tool
+	maxDepth    int // as the runtime has it: negative forbids
+	maxChildren int
+	problems    error // of kinds of sub-agents, which go without them
 	timeout     time.Duration
 	output      string
 	verbose     bool
@@ -51,6 +54,16 @@ func (a *app) settings(f *runFlags, changed func(flag string) bool) (settings, e
 			note(usagef("--%s is %d; it must be at least 1", flag, value))
 		}
 	}
+	if f.maxDepth < 0 {
+		note(usagef("--max-depth is %d; it must be at least 0", f.maxDepth))
+	}
+	if f.maxChildren < 1 {
+		note(usagef("--max-children is %d; it must be at least 1", f.maxChildren))
+	}
+	set.maxDepth, set.maxChildren = f.maxDepth, f.maxChildren
+	if f.maxDepth == 0 {
+		set.maxDepth = -1
+	}
 	if f.timeout < 0 || f.timeout == 0 && changed("timeout") {
 		note(usagef("--timeout is %v; it must be more than 0", f.timeout))
 	}
@@ -58,7 +71,7 @@ func (a *app) settings(f *runFlags, changed func(flag string) bool) (settings, e
 	if set.cwd, err = workingDirectory(f.cwd); err != nil {
 		note(err)
 	} else {
-		set.tools, err = pickTools(f.tools, changed("tools"), set.cwd, f.allowOutside)
+		set.tools, err = a.pickTools(f, changed("tools"), &set)
 		note(err)
 	}
 	for _, flag := range []struct {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,13 +18,18 @@ const noTools = "none"
 // toolNames are the tools that ship, in the order in which they are listed.
 var toolNames = []string{
 	toolset.Shell, toolset.ReadFile, toolset.WriteFile, toolset.EditFile, toolset.ListFiles, toolset.Search, toolset.Todo,
+	delegationTool,
 }
 
 // pickTools returns the tools that --tools names; changed tells a flag that
 // was given from one that was not.
-func pickTools(names []string, changed bool, cwd string, outside bool) ([]tool.Tool, error) {
+func (a *app) pickTools(f *runFlags, changed bool, set *settings) ([]tool.Tool, error) {
+	names := f.tools
 	if !changed {
-		names = nil
+		names = toolNames
+		if f.maxDepth == 0 {
+			names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == delegationTool })
+		}
 	}
 	switch {
 	case changed && len(names) == 0:
@@ -44,7 +50,19 @@ func pickTools(names []string, changed bool, cwd string, outside bool) ([]tool.T
 			return nil, err
 		}
 	}
-	return toolset.New(toolset.Options{Root: cwd, AllowOutside: outside, Names: names})
+	own := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == delegationTool })
+	var tools []tool.Tool
+	var err error
+	if len(own) > 0 {
+		tools, err = toolset.New(toolset.Options{Root: set.cwd, AllowOutside: f.allowOutside, Names: own})
+	}
+	if err != nil || len(own) == len(names) {
+		return tools, err
+	}
+	kinds, problems := a.kinds(set.cwd)
+	set.problems = problems
+	more, err := delegating(kinds)
+	return append(tools, more...), err
 }
 
 // A listedTool is one tool as tools --json shows it.
@@ -70,6 +88,11 @@ func (a *app) toolsCommand() *cobra.Command {
 			if err != nil {
 				return failed(err)
 			}
+			more, err := delegating(nil)
+			if err != nil {
+				return failed(err)
+			}
+			tools = append(tools, more...)
 			return failed(a.listTools(tools, asJSON))
 		},
 	}

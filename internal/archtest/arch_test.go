@@ -13,7 +13,7 @@ const module = "github.com/dsh-actor/dsh-actor/"
 // its own, and within its row only what beside names.
 var rows = [][]string{
 	{"dsh"},
-	{"hook", "tool", "internal/loop", "policy/", "toolset"},
+	{"hook", "tool", "internal/loop", "policy/", "toolset", "delegation"},
 	{"actors/dispatch"},
 	{"actors/session", "actors/llm", "actors/toolpool"},
 	{"actors/agent"},
@@ -26,7 +26,8 @@ var beside = map[string][]string{
 	"tool":                 {"hook"},
 	"internal/loop":        {"hook", "tool"},
 	"policy/":              {"hook"},
-	"toolset":              {"hook", "tool"},
+	"toolset":              {"hook", "tool", "toolset", "delegation"},
+	"delegation":           {"hook", "tool"},
 	"actors/session":       {"actors/session"},
 	"actors/llm":           {"actors/llm"},
 	"internal/conformance": {"internal/conformance"},

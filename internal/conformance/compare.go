@@ -41,6 +41,9 @@ func Compare(got, want map[string]any, sensitive bool) []Difference {
 	if sensitive {
 		got, want = unordered(got), unordered(want)
 	}
+	if _, trees := want["lifecycle"]; trees {
+		got, want = bySession(got), bySession(want)
+	}
 	c := comparer{bound: make(map[string]string)}
 	gotAgents, wantAgents := agentsOf(got), agentsOf(want)
 	if g, w := keysOf(gotAgents), keysOf(wantAgents); !slices.Equal(g, w) {
@@ -230,6 +233,21 @@ func unordered(trace object) object {
 	}
 	out["agents"] = agents
 	out["requests"] = withoutAfterSeq(trace["requests"])
+	return out
+}
+
+// bySession returns a copy of a trace whose requests are grouped by session:
+// which of two agents that work side by side asks first is not anybody's rule.
+func bySession(trace object) object {
+	out := maps.Clone(trace)
+	groups := object{}
+	list, _ := trace["requests"].([]any)
+	for _, r := range list {
+		session := fmt.Sprint(r.(object)["session"])
+		group, _ := groups[session].([]any)
+		groups[session] = append(group, r)
+	}
+	out["requests"] = groups
 	return out
 }
 

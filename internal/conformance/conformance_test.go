@@ -21,7 +21,7 @@ const mostShown = 10
 // TestConformance plays every scenario and compares it with its trace. The
 // last line that it prints is the counts.
 func TestConformance(t *testing.T) {
-	dirs := []string{"testdata"}
+	dirs := []string{"testdata", "testdata/subagents"}
 	if *dir != "" {
 		dirs = []string{folder(*dir)}
 	}
@@ -107,6 +107,7 @@ func run(t *testing.T, c Case, newStore func() session.Store) (found []string, d
 		case want == nil:
 			found = []string{"there is no trace to compare with"}
 		default:
+			deviations += c.Apply(got, want)
 			for _, d := range Compare(got, want, c.SchedulingSensitive) {
 				found = append(found, d.String())
 			}

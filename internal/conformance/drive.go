@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"testing/synctest"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -39,6 +40,7 @@ func Drive(s *Scenario, newStore func() session.Store) (map[string]any, error) {
 		Scenario: s, newStore: newStore, r: new(Recording), gates: new(script.Gates), over: make(chan struct{}), logger: zap.New(core),
 		replies: s.Model, triggers: make(map[string][]*trigger),
 		agents: make(map[string]*subject), labels: make(map[string]*dsh.Message),
+		ofChild: maps.Clone(s.Children), aborts: make(map[string]func()),
 	}
 	for _, point := range hookPoints {
 		d.triggers[point] = s.triggers(point)
@@ -66,11 +68,14 @@ type driver struct {
 	// Only the driver's own goroutine uses these.
 	worlds   []*world
 	agents   map[string]*subject // by key
+	aborts   map[string]func()   // by the label of what they abort
+	napping  atomic.Int32        // goroutines that wait for all others to rest
 	current  *subject            // the most recent one
 	problems []error
 
 	mu      sync.Mutex // guards the rest
 	replies []Reply    // not asked for yet
+	ofChild map[string][]Reply
 	labels  map[string]*dsh.Message
 }
 
@@ -85,10 +90,10 @@ func (d *driver) play() {
 	for i := range d.Script {
 		a := &d.Script[i]
 		d.step(fmt.Sprintf("script[%d]", i), a)
-		synctest.Wait()
+		d.rest()
 		if a.ThenIdle {
 			d.waitIdle(d.target(a))
-			synctest.Wait()
+			d.rest()
 		}
 		if d.current != nil {
 			d.r.Checkpoint(i, d.current.record)
@@ -122,6 +127,7 @@ func (d *driver) step(where string, a *Action) {
 	case a.Wait != nil:
 		d.await(s, a.Wait)
 	case a.Settle:
+	case d.delegation(s, a):
 	default:
 		d.act(where, s, a)
 	}
@@ -133,7 +139,10 @@ func (d *driver) step(where string, a *Action) {
 // target returns the agent that an action addresses, or nil.
 func (d *driver) target(a *Action) *subject {
 	if a.Agent != "" {
-		return d.agents[a.Agent]
+		if s := d.agents[a.Agent]; s != nil {
+			return s
+		}
+		return d.current.world.find(a.Agent)
 	}
 	return d.current
 }
@@ -268,7 +277,7 @@ func (d *driver) await(s *subject, w *WaitFor) {
 		return d.r.Requests() >= w.Requests
 	}
 	for range int(patience / time.Millisecond) {
-		synctest.Wait()
+		d.rest()
 		if there() {
 			return
 		}
@@ -288,6 +297,9 @@ func (d *driver) trace() (map[string]any, error) {
 	}
 	d.mu.Lock()
 	d.r.Left(len(d.replies))
+	for key := range d.Children {
+		d.r.LeftOf(key, len(d.ofChild[key]))
+	}
 	d.mu.Unlock()
 	trace, err := d.r.Trace(d.Scenario)
 	return trace, errors.Join(append(errs, err)...)
@@ -317,10 +329,18 @@ func (d *driver) ended() bool {
 	}
 }
 
-// reply takes the next scripted response.
-func (d *driver) reply() (r Reply, ok bool) {
+// reply takes the next scripted response: of the child's own list, if it has
+// one, else of the one that all share.
+func (d *driver) reply(s *subject) (r Reply, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if own, listed := d.ofChild[s.name]; listed {
+		if len(own) == 0 {
+			return Reply{}, false
+		}
+		r, d.ofChild[s.name] = own[0], own[1:]
+		return r, true
+	}
 	if len(d.replies) == 0 {
 		return Reply{}, false
 	}
@@ -355,17 +375,16 @@ func (s *Scenario) unsupported() []string {
 		}
 	}
 	options := func(o Options) {
-		need("options.subagents", o.Subagents != nil)
+		need("options.subagents.jobs", o.Subagents != nil && o.Subagents.jobs())
 		need("options.compaction", o.Compaction != nil)
 		need("options.pruner", o.Pruner != nil)
 	}
-	need("children", s.Children != nil)
 	need("summaries", s.Summaries != nil)
 	options(s.Options)
 	actions := func(list []Action) {
 		for i := range list {
 			list[i].walk(func(a *Action) {
-				need(a.Verb(), a.child())
+				need(a.Verb(), a.later())
 				if a.Resume != nil {
 					options(a.Resume.Options)
 				}
@@ -399,11 +418,9 @@ func (s *Scenario) unsupported() []string {
 	return missing
 }
 
-// child reports whether the action is about children, or about what only
-// their scenarios have.
-func (a *Action) child() bool {
-	return a.StartRun != nil || a.StartContinuable != nil || a.FollowupChild != nil || a.InterruptChild != nil ||
-		a.DrainDescendants || a.ListChildren || a.Abort != "" || a.CompactNow != "" || a.CompactRegion != nil ||
+// later reports whether the action is about what cannot be played yet.
+func (a *Action) later() bool {
+	return a.CompactNow != "" || a.CompactRegion != nil ||
 		a.PruneSession != nil || a.Measure != ""
 }
 

@@ -49,6 +49,7 @@ func (o *observing) follow(ev *dsh.Event) {
 
 // Noticed is called with each notice.
 func (o *observing) Noticed(n hook.Notice, do func(loop.Input)) {
+	o.world.children.settle(n)
 	o.record.Noticed(n)
 	for _, t := range o.world.d.moments("live", o.shown(n.Type(), noticeJSON(n))) {
 		for i := range t.Actions {

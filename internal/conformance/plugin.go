@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dsh-actor/dsh-actor/delegation"
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/hook"
 )
@@ -13,6 +14,8 @@ import (
 // plugin is every extension point of a world: it records the call and lets the
 // scenario's hooks act.
 type plugin struct{ w *world }
+
+var _ delegation.Observer = (*plugin)(nil)
 
 var (
 	_ hook.Prompt       = (*plugin)(nil)
@@ -70,6 +73,7 @@ func (p *plugin) Prompt(ctx context.Context, a hook.Assembly, next hook.PromptFu
 func (p *plugin) PreStep(ctx context.Context, st hook.Step, next hook.PreStepFunc) (hook.Decision, error) {
 	s := p.begin(st.Agent)
 	s.record.Called("agent/pre-step", preStepFields(st))
+	p.w.children.admit(s, st.Messages)
 	reject := false
 	err := s.run(ctx, "pre-step", s.placed(st.Pos), func(t *trigger) bool {
 		if t.Empty {
@@ -132,6 +136,7 @@ func (p *plugin) TurnStopping(ctx context.Context, t hook.EndingTurn) error {
 func (p *plugin) PreTool(ctx context.Context, c hook.Call, next hook.PreToolFunc) (hook.Verdict, error) {
 	s := p.begin(c.Agent)
 	s.record.Called("tools/pre-execute", preToolFields(c))
+	p.w.children.inTurn(s, c)
 	var verdict hook.Verdict
 	err := s.run(ctx, "pre-execute", s.calling(c), func(t *trigger) bool {
 		switch {

@@ -238,6 +238,13 @@ func actionEntry(where string, action *Action) object {
 	return entry
 }
 
+// Noted adds an entry about an action as it is.
+func (r *Recording) Noted(entry object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.actions = append(r.actions, entry)
+}
+
 // Edge adds a live edge of a child's life.
 func (r *Recording) Edge(fields object) {
 	r.mu.Lock()

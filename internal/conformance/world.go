@@ -28,6 +28,8 @@ type world struct {
 	options Options
 	store   session.Store
 
+	children *children // nil without sub-agents
+
 	mu       sync.Mutex
 	contexts []Context
 	modes    map[string]string // of tools, where they were changed
@@ -38,7 +40,8 @@ func (d *driver) newWorld(o Options) (*world, error) {
 	w := &world{
 		d: d, options: o, store: d.newStore(), contexts: slices.Clone(o.Contexts), modes: make(map[string]string),
 	}
-	hooks := []any{&plugin{w}}
+	plugged := &plugin{w: w}
+	hooks := []any{plugged}
 	if o.Retry != nil {
 		hooks = append(hooks, retry.New(o.Retry.options()))
 	}
@@ -48,12 +51,15 @@ func (d *driver) newWorld(o Options) (*world, error) {
 			tools = append(tools, &scripted{w, t})
 		}
 	}
-	var err error
-	w.Runtime, err = runtime.New(runtime.Options{
+	opts := runtime.Options{
 		Providers: map[string]llm.Provider{"mock": &provider{w}},
 		Tools:     tools, Hooks: hooks, Store: w.store, Logger: d.logger,
-	})
+	}
+	err := w.delegates(&opts)
 	if err != nil {
+		return nil, err
+	}
+	if w.Runtime, err = runtime.New(opts); err != nil {
 		return nil, err
 	}
 	d.worlds = append(d.worlds, w)
@@ -101,17 +107,27 @@ func (w *world) all() []*subject {
 
 // subject returns the agent with an ID.
 func (w *world) subject(id dsh.AgentID) *subject {
-	for _, s := range w.all() {
-		if s.key == string(id) {
-			return s
-		}
+	if s := w.find(string(id)); s != nil {
+		return s
 	}
 	panic(fmt.Sprintf("conformance: nobody made agent %s", id)) // by this driver
+}
+
+// find returns the latest life of the agent with a key, or nil.
+func (w *world) find(key string) *subject {
+	var found *subject
+	for _, s := range w.all() {
+		if s.name == key {
+			found = s
+		}
+	}
+	return found
 }
 
 // A subject is one lifecycle of an agent.
 type subject struct {
 	key    string
+	name   string // the key without the number of the life
 	world  *world
 	record *AgentRecord
 	made   chan struct{} // closed when agent is set
@@ -178,7 +194,7 @@ func (w *world) enter(
 	key, origin string, seed []dsh.Event, open func(runtime.Spec) (*runtime.Agent, error),
 ) error {
 	d := w.d
-	s := &subject{key: key, world: w, record: d.r.Agent(key, origin), made: make(chan struct{})}
+	s := &subject{key: key, name: key, world: w, record: d.r.Agent(key, origin), made: make(chan struct{})}
 	if origin != "startup" {
 		s.record.Logged(seed...)
 		s.record.Seeded()
@@ -371,12 +387,13 @@ func (p *provider) Stream(ctx context.Context, req *dsh.Request) iter.Seq2[dsh.C
 			return
 		}
 		d.r.Requested(s.record, "", req)
-		reply, ok := d.reply()
+		p.w.children.think(initiator)
+		reply, ok := d.reply(s)
 		if !ok {
 			yield(nil, script.ErrExhausted)
 			return
 		}
-		e := Expander{Do: func(_ context.Context, actions []Action) { d.actions(s, actions) }}
+		e := Expander{Substitute: childNames, Do: func(_ context.Context, actions []Action) { d.actions(s, actions) }}
 		for chunk, err := range script.New(script.Options{Gates: d.gates}, e.Expand(reply)).Stream(ctx, req) {
 			s.hold()
 			if !yield(chunk, err) {

@@ -51,6 +51,12 @@ func (m *Machine) deliver(in Deliver) error {
 		return fmt.Errorf("loop: %w: %s", ErrDuplicate, in.Message.ID)
 	}
 	target := in.Target
+	switch {
+	case target == Nearest && m.Idle():
+		target = dsh.NextTurn
+	case target == Nearest:
+		target = dsh.NextStep
+	}
 	if in.Wake && m.isAborted() && !m.Idle() {
 		target = dsh.NextTurn
 	}
@@ -172,8 +178,23 @@ func (m *Machine) turnIsClosed() bool {
 
 func (m *Machine) isAborted() bool { return m.aborted.Kind != "" }
 
+// owesResults reports whether the last answer has calls without results.
+func (m *Machine) owesResults() bool {
+	switch s := m.state.(type) {
+	case *executing:
+		return true
+	case between:
+		return s.tools != nil
+	}
+	return false
+}
+
 // appendFact logs what a hook, a tool or a policy has to record.
 func (m *Machine) appendFact(in Append) error {
+	if in.Surface.Kind == dsh.SurfaceAppend && m.owesResults() {
+		return fmt.Errorf("loop: append %s: %w: tool calls wait for their results, which must follow at once; inject it",
+			in.Fact.Type(), ErrBusy)
+	}
 	ev := dsh.Event{Seq: m.next, Data: in.Fact, Surface: in.Surface, Sources: in.Sources}
 	if err := m.history.Check(&ev); err != nil {
 		return fmt.Errorf("loop: append: %w", err)

@@ -6,8 +6,9 @@ import (
 )
 
 // An Effect is what a host must do for a machine: record something (*[Log],
-// *[Notify], pointers since there are many of them), ask a question that one input answers ([Sync], [Admit],
-// [Prepare], [Derive], [OpenStream], [Recover], [AskStopping], [Classify],
+// *[Notify], pointers since there are many of them), ask a question that one
+// input answers ([Sync], [Admit], [Prepare], [Derive], [OpenStream], [Recover],
+// [AskStopping], [AwaitChildren], [Classify],
 // [Judge], [Run], [Review], [RunMaintenance]), pass an abort on ([Abort]) or
 // take note of a turn's end ([EndTurn]).
 //
@@ -65,6 +66,10 @@ type (
 
 	// AskStopping asks the turn-stopping hooks.
 	AskStopping struct{ Pos dsh.Pos }
+
+	// AwaitChildren asks for the agent's children to have settled, which the
+	// abort of the turn was passed on to.
+	AwaitChildren struct{ Pos dsh.Pos }
 
 	// Classify asks for the mode of a call.
 	Classify struct {
@@ -126,6 +131,7 @@ func (Derive) isEffect()         {}
 func (OpenStream) isEffect()     {}
 func (Recover) isEffect()        {}
 func (AskStopping) isEffect()    {}
+func (AwaitChildren) isEffect()  {}
 func (Classify) isEffect()       {}
 func (Judge) isEffect()          {}
 func (Run) isEffect()            {}

@@ -12,7 +12,7 @@ import (
 // Commands: [Start], [Deliver], [Replace], [Remove], [Clear], [Cancel],
 // [Maintain], [Append]. Answers, each exactly once per question: [Synced],
 // [Admitted], [Refused], [Prepared], [Derived], [StreamEnded], [Recovered],
-// [Settled], [HookFailed], [Classified], [Judged], [Ran], [Reviewed],
+// [Settled], [ChildrenSettled], [HookFailed], [Classified], [Judged], [Ran], [Reviewed],
 // [Maintained]; and, any number of times before StreamEnded, [Streamed].
 //
 //sumtype:decl
@@ -24,8 +24,8 @@ type (
 	// seed and announces the agent.
 	Start struct{ Source hook.Source }
 
-	// Deliver makes a message pending in Target, at its end or, with Front,
-	// at its beginning. Wake opens a turn if none is open.
+	// Deliver makes a message pending in Target (or [Nearest]), at its end
+	// or, with Front, at its beginning. Wake opens a turn if none is open.
 	Deliver struct {
 		Message *dsh.Message
 		Target  dsh.Target
@@ -69,6 +69,10 @@ type (
 	// observers of the effects just performed have caused.
 	Continue struct{}
 )
+
+// Nearest is the target of a message that is a turn of its own for an idle
+// machine and joins the next step of one that is not.
+const Nearest dsh.Target = ""
 
 // Answers.
 type (
@@ -128,6 +132,9 @@ type (
 	// Settled answers [AskStopping].
 	Settled struct{ Pos dsh.Pos }
 
+	// ChildrenSettled answers [AwaitChildren].
+	ChildrenSettled struct{ Pos dsh.Pos }
+
 	// HookFailed answers [Admit], [Prepare], [Recover] or [AskStopping]: the
 	// chain failed.
 	HookFailed struct {
@@ -185,31 +192,32 @@ type Prompt struct {
 	Context []hook.Section
 }
 
-func (Start) isInput()       {}
-func (Deliver) isInput()     {}
-func (Replace) isInput()     {}
-func (Remove) isInput()      {}
-func (Clear) isInput()       {}
-func (Cancel) isInput()      {}
-func (Maintain) isInput()    {}
-func (Append) isInput()      {}
-func (Continue) isInput()    {}
-func (Synced) isInput()      {}
-func (Admitted) isInput()    {}
-func (Refused) isInput()     {}
-func (Prepared) isInput()    {}
-func (Derived) isInput()     {}
-func (Streamed) isInput()    {}
-func (StreamEnded) isInput() {}
-func (Recovered) isInput()   {}
-func (Settled) isInput()     {}
-func (HookFailed) isInput()  {}
-func (Classified) isInput()  {}
-func (Judged) isInput()      {}
-func (Ran) isInput()         {}
-func (Reviewed) isInput()    {}
-func (ToolsFailed) isInput() {}
-func (Maintained) isInput()  {}
+func (Start) isInput()           {}
+func (Deliver) isInput()         {}
+func (Replace) isInput()         {}
+func (Remove) isInput()          {}
+func (Clear) isInput()           {}
+func (Cancel) isInput()          {}
+func (Maintain) isInput()        {}
+func (Append) isInput()          {}
+func (Continue) isInput()        {}
+func (Synced) isInput()          {}
+func (Admitted) isInput()        {}
+func (Refused) isInput()         {}
+func (Prepared) isInput()        {}
+func (Derived) isInput()         {}
+func (Streamed) isInput()        {}
+func (StreamEnded) isInput()     {}
+func (Recovered) isInput()       {}
+func (Settled) isInput()         {}
+func (ChildrenSettled) isInput() {}
+func (HookFailed) isInput()      {}
+func (Classified) isInput()      {}
+func (Judged) isInput()          {}
+func (Ran) isInput()             {}
+func (Reviewed) isInput()        {}
+func (ToolsFailed) isInput()     {}
+func (Maintained) isInput()      {}
 
 // position returns the position that an answer carries; ok is false for
 // commands and for Continue.
@@ -232,6 +240,8 @@ func position(in Input) (pos dsh.Pos, ok bool) {
 	case Recovered:
 		return in.Pos, true
 	case Settled:
+		return in.Pos, true
+	case ChildrenSettled:
 		return in.Pos, true
 	case HookFailed:
 		return in.Pos, true

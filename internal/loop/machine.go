@@ -30,6 +30,9 @@ type Config struct {
 	// Volatile says that there is nothing to make durable, so that no
 	// barrier needs to be asked for.
 	Volatile bool
+	// Children says that the agent may have children that work in the
+	// background: an aborted turn closes when they have settled.
+	Children bool
 }
 
 // DefaultMaxParallelCalls is how many bodies of one message's tool calls run
@@ -160,6 +163,9 @@ func (m *Machine) Inbox() dsh.Inbox {
 		NextStep: append([]*dsh.Message(nil), m.inbox.NextStep...),
 	}
 }
+
+// Pending returns how many messages wait for target.
+func (m *Machine) Pending(target dsh.Target) int { return m.inbox.Len(target) }
 
 // History returns the history, which the caller may only read, and only until
 // the next Step.

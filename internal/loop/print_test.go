@@ -260,6 +260,8 @@ func printQuestion(e Effect) string {
 		return fmt.Sprintf("recover %s %s", e.Provider, printFailure(e.Failure))
 	case AskStopping:
 		return "ask-stopping"
+	case AwaitChildren:
+		return "await-children"
 	case Classify:
 		return "classify " + string(e.Call.ID)
 	case Judge:

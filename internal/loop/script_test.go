@@ -220,8 +220,8 @@ func (p *player) record(ev dsh.Event) {
 	}
 }
 
-// fresh begins a new session: new [durable] [parallel=N] [route=P/M]
-// [effort=E] [max=N].
+// fresh begins a new session: new [durable] [children] [parallel=N]
+// [route=P/M] [effort=E] [max=N].
 func (p *player) fresh(rest string) error {
 	if p.m != nil {
 		if err := p.check(); err != nil {
@@ -235,6 +235,8 @@ func (p *player) fresh(rest string) error {
 		switch key {
 		case "durable":
 			p.cfg.Volatile = false
+		case "children":
+			p.cfg.Children = true
 		case "parallel":
 			fmt.Sscan(value, &p.cfg.MaxParallelCalls)
 		default:
@@ -341,6 +343,10 @@ func (p *player) input(pos dsh.Pos, verb, rest string) (Input, error) {
 		return Recovered{Pos: pos, Retry: rest == "retry"}, nil
 	case "settled":
 		return Settled{Pos: pos}, nil
+	case "children-settled":
+		return ChildrenSettled{Pos: pos}, nil
+	case "tell":
+		return Deliver{Message: message(rest), Target: Nearest, Wake: true}, nil
 	case "tools-failed":
 		return ToolsFailed{Pos: pos, Err: errors.New(rest)}, nil
 	case "maintained":

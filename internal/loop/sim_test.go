@@ -68,7 +68,7 @@ type node struct {
 func newSim(seed uint64) *sim {
 	s := &sim{rng: rand.New(rand.NewPCG(seed, 0)), arrows: map[string]bool{}, now: 1000}
 	s.cfg = Config{
-		Session: "s", Volatile: s.chance(2), MaxParallelCalls: s.rng.IntN(4),
+		Session: "s", Volatile: s.chance(2), Children: s.chance(2), MaxParallelCalls: s.rng.IntN(4),
 		Call: dsh.CallConfig{Provider: "p", Model: "m"},
 	}
 	s.watch = newWatch()
@@ -231,7 +231,7 @@ func (s *sim) perform(e Effect) {
 		q.messages, q.through = s.laws.History().Messages(), e.Through+1
 	case OpenStream:
 		q.chunks = s.chunks()
-	case Admit, Prepare, Recover, AskStopping, Classify, Judge, Run, Review, RunMaintenance:
+	case Admit, Prepare, Recover, AskStopping, AwaitChildren, Classify, Judge, Run, Review, RunMaintenance:
 	}
 	s.open = append(s.open, q)
 }
@@ -328,6 +328,8 @@ func (s *sim) answerTo(q question) Input {
 			return HookFailed{Pos: e.Pos, Err: errBroke}
 		}
 		return Settled(e)
+	case AwaitChildren:
+		return ChildrenSettled(e)
 	case RunMaintenance:
 		return Maintained(e)
 	default:

@@ -34,6 +34,7 @@ var states = []struct{ name, script string }{
 	{"results-logged", `executing, review; hold reviewed a`},
 	{"step-closed", `streaming; stream text hi | finish stop; hold stream-end; hold continue`},
 	{"stopping", `streaming; stream text hi | finish stop; stream-end`},
+	{"settling", `admitting; hold cancel user keep; hold admitted`},
 	{"turn-closed", `stopping; hold settled`},
 	{"maintaining", `maintain`},
 }
@@ -49,6 +50,7 @@ var groups = []struct {
 		"answer-logged", "executing, mode", "executing, policies", "executing, barrier", "executing, body",
 		"executing, review", "results-logged", "step-closed", "stopping",
 	}},
+	{"settling", []string{"settling"}},
 	{"turn-closed", []string{"turn-closed"}},
 	{"maintaining", []string{"maintaining"}},
 }
@@ -56,24 +58,24 @@ var groups = []struct {
 // commandTable says what each command does in each group of states, and
 // behind the stroke what it does there after a cancel.
 const commandTable = `
-command             | idle              | in a turn                                    | turn-closed                      | maintaining
-start resume        | logs              | logs                                         | logs                             | logs
-followup x text     | step: admitting   | queues for a turn / queues for a turn, latches | queues for a turn, latches       | queues for a turn, latches
-steer x text        | step: admitting   | queues for a step / queues for a turn, latches | queues for a step, latches / queues for a turn, latches | queues for a step, latches / queues for a turn, latches
-inject x text       | queues for a step | queues for a step                            | queues for a step                | queues for a step
-prepend next-turn x text | queues for a turn | queues for a turn                       | queues for a turn                | queues for a turn
-replace i x text    | replaces          | replaces                                     | replaces                         | replaces
-replace none x text | refuses: not pending | refuses: not pending                      | refuses: not pending             | refuses: not pending
-remove i            | withdraws         | withdraws                                    | withdraws                        | withdraws
-remove none         | refuses: not pending | refuses: not pending                      | refuses: not pending             | refuses: not pending
-inject i text       | refuses: pending  | refuses: pending                             | refuses: pending                 | refuses: pending
-clear               | withdraws         | withdraws                                    | withdraws                        | withdraws
-cancel user         | withdraws         | withdraws, aborts / withdraws                | withdraws                        | withdraws, aborts / withdraws
-cancel user keep    | nothing           | aborts / nothing                             | nothing                          | aborts / nothing
-cancel disposed keep | nothing          | aborts / nothing                             | nothing                          | aborts / nothing
-maintain            | step: maintaining | refuses: busy                                | refuses: busy                    | refuses: busy
-append opaque todo/write | logs         | logs                                         | logs                             | logs
-append bare x text  | refuses: surface  | refuses: surface                             | refuses: surface                 | refuses: surface
+command | idle | in a turn | settling | turn-closed | maintaining
+start resume | logs | logs | logs | logs | logs
+followup x text | step: admitting | queues for a turn / queues for a turn, latches | queues for a turn, latches | queues for a turn, latches | queues for a turn, latches
+steer x text | step: admitting | queues for a step / queues for a turn, latches | queues for a turn, latches | queues for a step, latches / queues for a turn, latches | queues for a step, latches / queues for a turn, latches
+inject x text | queues for a step | queues for a step | queues for a step | queues for a step | queues for a step
+prepend next-turn x text | queues for a turn | queues for a turn | queues for a turn | queues for a turn | queues for a turn
+replace i x text | replaces | replaces | replaces | replaces | replaces
+replace none x text | refuses: not pending | refuses: not pending | refuses: not pending | refuses: not pending | refuses: not pending
+remove i | withdraws | withdraws | withdraws | withdraws | withdraws
+remove none | refuses: not pending | refuses: not pending | refuses: not pending | refuses: not pending | refuses: not pending
+inject i text | refuses: pending | refuses: pending | refuses: pending | refuses: pending | refuses: pending
+clear | withdraws | withdraws | withdraws | withdraws | withdraws
+cancel user | withdraws | withdraws, aborts / withdraws | withdraws | withdraws | withdraws, aborts / withdraws
+cancel user keep | nothing | aborts / nothing | nothing | nothing | aborts / nothing
+cancel disposed keep | nothing | aborts / nothing | nothing | nothing | aborts / nothing
+maintain | step: maintaining | refuses: busy | refuses: busy | refuses: busy | refuses: busy
+append opaque todo/write | logs | logs | logs | logs | logs
+append bare x text | refuses: surface | refuses: surface | refuses: surface | refuses: surface | refuses: surface
 `
 
 // answerTable says what each answer leads to, and what it leads to after a
@@ -113,6 +115,7 @@ executing, review   | reviewed a                    | results-logged            
 executing, review   | tools-failed broke            | nothing                    | nothing
 stopping            | settled                       | turn-closed                | turn-closed
 stopping            | hook-failed broke             | turn-closed                | turn-closed
+settling            | children-settled              | turn-closed                | turn-closed
 maintaining         | maintained                    | idle                       | idle
 step-entered        | continue                      | asks prepare: preparing    | step-closed
 answer-logged       | continue                      | asks classify: executing   | step-closed
@@ -124,7 +127,7 @@ turn-closed         | continue                      | idle                      
 // answers has one of each kind.
 var answers = []string{
 	"synced", "admitted", "refused", "hook-failed broke", "prepared", "derived", "stream text hi", "stream-end",
-	"recovered stand", "settled", "classified a parallel", "judged a allow", "ran a ok fine", "reviewed a",
+	"recovered stand", "settled", "children-settled", "classified a parallel", "judged a allow", "ran a ok fine", "reviewed a",
 	"tools-failed broke", "maintained", "continue",
 }
 
@@ -133,7 +136,11 @@ var answers = []string{
 func at(t *testing.T, name string, aborted, pending bool) *player {
 	t.Helper()
 	p := &player{calls: map[dsh.CallID]int{"a": 0}}
-	lines := append([]string{"new durable"}, linesTo(name)...)
+	first := "new durable"
+	if name == "settling" {
+		first = "new durable children"
+	}
+	lines := append([]string{first}, linesTo(name)...)
 	if pending {
 		lines = append(lines, "hold inject i pending")
 	}
@@ -380,6 +387,10 @@ var arrows = []struct{ from, to, label string }{
 	{"step-closed", "turn-closed", "failed, cancelled"},
 	{"stopping", "admitting", "steered on"},
 	{"stopping", "turn-closed", "settled, failed, cancelled"},
+	{"admitting", "settling", "cancelled, with children"},
+	{"step-closed", "settling", "cancelled, with children"},
+	{"stopping", "settling", "cancelled, with children"},
+	{"settling", "turn-closed", "the children have settled"},
 	{"turn-closed", "admitting", "input is pending"},
 	{"turn-closed", "idle", "nothing is pending, or the turn did not end well"},
 }
@@ -451,7 +462,7 @@ func prose(cell string) string {
 		"judged a error broke", "judged, failed", "ran a ok fine", "ran", "reviewed a", "reviewed", "asks ask-stopping", "asks turn-stopping",
 		"start resume", "start", "followup x text", "followup", "steer x text", "steer", "inject x text", "inject",
 		"prepend next-turn x text", "prepend", "replace i x text", "replace", "replace none x text", "replace, not pending",
-		"remove i", "remove", "remove none", "remove, not pending", "inject i text", "any, with a pending ID",
+		"remove i", "remove", "remove none", "remove, not pending", "children-settled", "children settled", "inject i text", "any, with a pending ID",
 		"cancel user keep", "cancel, keeping the inbox", "cancel disposed keep", "cancel by dispose, keeping", "cancel user", "cancel",
 		"append opaque todo/write", "append", "append bare x text", "append, no place on the surface",
 		": deriving", " → deriving", ": streaming", " → streaming", ": recovering", " → recovering", ": preparing", " → preparing",
@@ -475,7 +486,9 @@ asked (*admitting*); the step opens, a request is prepared (*preparing*), the
 history is derived from a log that is durable by then (*deriving*), the model
 answers (*streaming*), a failed request may be tried again (*recovering*), and
 the calls of the answer run (*executing*). When no further step is owed, the
-hooks may steer the turn on (*stopping*). Maintenance is a state of its own,
+hooks may steer the turn on (*stopping*). An aborted turn waits for the agent's
+children before it closes (*settling*), where there can be any; the table's
+other rows are those of an agent that cannot have them. Maintenance is a state of its own,
 since it excludes turns (*maintaining*).
 
 Between two transitions the machine stands at a border (*step-entered*,

@@ -168,7 +168,7 @@ func (s *executing) judged(m *Machine, in Judged) state {
 	case in.Verdict.Kind != hook.Allow:
 		c.ready, c.outcome = true, denied(in.Verdict)
 	case m.isAborted() || s.broken != nil:
-		c.ready, c.outcome = true, NotDispatched()
+		c.ready, c.outcome = true, s.notDispatched()
 	case m.cfg.Volatile:
 		s.run(m, in.Call)
 	default:
@@ -186,9 +186,9 @@ func (s *executing) synced(m *Machine, err error) state {
 	switch {
 	case err != nil:
 		s.broken = err
-		s.calls[i].ready, s.calls[i].skip, s.calls[i].outcome = true, true, NotDispatched()
+		s.calls[i].ready, s.calls[i].skip, s.calls[i].outcome = true, true, s.notDispatched()
 	case m.isAborted() || s.broken != nil:
-		s.calls[i].ready, s.calls[i].outcome = true, NotDispatched()
+		s.calls[i].ready, s.calls[i].outcome = true, s.notDispatched()
 	default:
 		s.run(m, i)
 	}
@@ -270,13 +270,26 @@ func (s *executing) wind(m *Machine) state {
 		c.seq = m.log(dsh.ToolStarted{
 			Turn: m.lastTurn, Step: m.turn.step, CallID: c.ID, Name: c.Name, Arguments: c.Arguments,
 		})
-		s.logResult(m, c, NotDispatched())
+		s.logResult(m, c, s.notDispatched())
 	}
 	if s.broken != nil && !m.isAborted() {
 		return m.failStep(s.broken)
 	}
 	return m.endStep()
 }
+
+// notDispatched returns the outcome of a call that never ran, because of an
+// abort or because the plumbing broke.
+func (s *executing) notDispatched() hook.Outcome {
+	o := NotDispatched()
+	if s.broken != nil {
+		o.Content = []dsh.Block{dsh.Text{Text: textBroken}}
+	}
+	return o
+}
+
+// textBroken is the result of a call that broken plumbing kept from running.
+const textBroken = "This call never ran: the runtime could not start it. It had no effect."
 
 // end closes a step whose calls all have results: another one is owed, unless
 // a result concluded the turn or an earlier step was cut off.

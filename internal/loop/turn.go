@@ -257,16 +257,38 @@ func (m *Machine) fail(err error, f *dsh.Failure) {
 	m.turn.ending = dsh.Ending{Kind: dsh.EndError, Failure: f}
 }
 
-// closeTurn logs the turn's end: aborted if it was, else with its ending.
+// closeTurn logs the turn's end, aborted if it was, else with its ending. An
+// aborted turn closes when the children have settled.
 func (m *Machine) closeTurn() state {
 	if m.isAborted() {
 		m.turn.ending = dsh.Ending{Kind: dsh.EndAborted, Cause: m.aborted}
+		if m.cfg.Children {
+			m.do(AwaitChildren{Pos: m.pos})
+			return settling{}
+		}
 	}
 	if m.turn.ending.Kind == dsh.EndError {
 		m.notify(hook.Erred{Turn: m.lastTurn, Step: m.turn.step, Err: m.turn.err})
 	}
 	fresh := m.turn.ending.Kind == dsh.EndCompleted || m.turn.ending.Kind == dsh.EndMaxTokens
 	return m.logTurnEnd(fresh)
+}
+
+// settling: an aborted turn waits for the agent's children. Nothing else is
+// open.
+type settling struct{}
+
+func (settling) String() string { return "settling" }
+
+func (s settling) step(m *Machine, in Input) state {
+	switch in.(type) {
+	case Cancel:
+		return s
+	case ChildrenSettled:
+		return m.logTurnEnd(false)
+	default:
+		return m.unexpected(s, in)
+	}
 }
 
 // closeEmpty ends a turn that never opened a step. Input that is queued waits

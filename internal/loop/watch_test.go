@@ -91,7 +91,7 @@ func (w *watch) input(m *Machine, in Input) {
 func (w *watch) effect(s *sim, e Effect) {
 	if w.aborted {
 		switch e.(type) {
-		case *Log, *Notify, Review, EndTurn:
+		case *Log, *Notify, Review, AwaitChildren, EndTurn:
 		default:
 			fail("after an abort the machine asks %s", printQuestion(e))
 		}

@@ -31,12 +31,15 @@ var able = map[kind]ability{
 		tools: []string{"write_file", "write"}, path: []string{"path", "file_path", "file", "filename"},
 		text: []string{"content", "contents", "text"},
 	},
+	delegate: {
+		tools: []string{"subagent", "task", "delegate"}, pattern: []string{"description", "label"}, text: []string{"prompt", "task"},
+	},
 	todo: {tools: []string{"todo", "todo_write"}, text: []string{"todos", "items"}},
 }
 
 // kindOf returns what a tool is for.
 func kindOf(tool string) (kind, bool) {
-	for k := range write + 1 {
+	for k := range delegate + 1 {
 		if able[k].named(tool) {
 			return k, true
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/dsh-actor/dsh-actor/runtime"
 	"github.com/dsh-actor/dsh-actor/tool"
 	"github.com/dsh-actor/dsh-actor/toolset"
+	"github.com/dsh-actor/dsh-actor/toolset/subagent"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -310,4 +311,39 @@ func TestDeterministic(t *testing.T) {
 			t.Errorf("block %q, deltas %q", e.Block, text)
 		}
 	}
+}
+
+// Asked for helpers, the demo splits the work over sub-agents.
+func TestHelpers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set, err := subagent.New(subagent.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := project(t)
+		tools, err := toolset.New(toolset.Options{Root: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rt, err := runtime.New(runtime.Options{
+			Providers: map[string]llm.Provider{"demo": demo.New(demo.Options{})}, Tools: append(tools, set.Tools()...),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rt.Close(context.Background())
+		a, err := rt.Create(t.Context(), runtime.Spec{Provider: "demo", Model: demo.Model, CWD: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, steps := ask(t, a, "List the files and read go.mod with three helpers")
+		if len(steps) != 1 || len(steps[0]) != 3 || !strings.HasPrefix(steps[0][0], "subagent{") {
+			t.Errorf("steps %q", steps)
+		}
+		for _, want := range []string{"asked to list the files. It said", "go.mod has 1 line", "search for TODO"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q lacks %q", text, want)
+			}
+		}
+	})
 }

@@ -33,6 +33,7 @@ type scene struct {
 func reply(req *dsh.Request) answer {
 	s := &scene{talk: listen(req.Messages), tools: req.Header.Tools, pos: req.Pos}
 	s.wishes = understand(s.talk)
+	s.divide()
 	if len(s.wishes) == 0 {
 		s.fallback = true
 		s.wishes = []wish{{key: "w0", kind: list}}
@@ -67,7 +68,7 @@ func (s *scene) expand() {
 
 // order is when kinds of wishes have their turn: what only reads comes first,
 // at once, then what may depend on it.
-var order = map[kind]int{todo: 0, list: 1, read: 1, search: 1, survey: 1, run: 2, write: 3}
+var order = map[kind]int{todo: 0, list: 1, read: 1, search: 1, survey: 1, run: 2, write: 3, delegate: 1}
 
 // step returns the calls of this step: those of the first order of which
 // something is still to be done. None means that all is done.
@@ -134,6 +135,9 @@ func (s *scene) call(w wish) (c dsh.ToolCall, ok bool) {
 		args.set(in.text, content+"\n")
 	case todo:
 		args.set(in.text, s.items(false))
+	case delegate:
+		args.set(in.pattern, w.task)
+		args.set(in.text, "Please "+w.task+".")
 	}
 	raw, ok := args.json()
 	return dsh.ToolCall{ID: s.id(w.key), Name: in.name, Arguments: raw}, ok
@@ -223,6 +227,8 @@ func (w wish) String() string {
 		return "write " + w.path
 	case todo:
 		return "write down a plan"
+	case delegate:
+		return "ask a helper to " + w.task
 	}
 	return "do nothing"
 }

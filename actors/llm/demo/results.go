@@ -65,6 +65,8 @@ func report(c call, summary bool) string {
 		return "- " + reportSearch(c.result, argument(c.Arguments, a.pattern))
 	case k == run:
 		return "- " + reportRun(c.result, argument(c.Arguments, a.text))
+	case k == delegate:
+		return fmt.Sprintf("- A helper was asked to %s. It said: %s", argument(c.Arguments, a.pattern), oneLine(c.result, 400))
 	case k == todo:
 		lines := strings.Split(strings.TrimSpace(c.result), "\n")
 		return "- The plan is written down: " + lines[len(lines)-1]

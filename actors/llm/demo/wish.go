@@ -16,6 +16,7 @@ const (
 	todo
 	run
 	write
+	delegate
 	survey // list, then read what is telling
 )
 
@@ -32,6 +33,10 @@ type wish struct {
 	// wishes found instead.
 	content  string
 	computed bool
+	// helpers is how many sub-agents to delegate to, task what one of them
+	// is asked for.
+	helpers int
+	task    string
 	// summary asks for more than the beginning of a file.
 	summary bool
 }
@@ -69,12 +74,17 @@ type parser struct {
 	before []call // of earlier exchanges, for "it"
 	wishes []wish
 	resume bool // the prompt asks for the last one once more
+	last   word // before the one at hand
 }
 
 func (p *parser) parse() []wish {
 	for len(p.words) > 0 {
+		before := p.last
 		w := p.next()
+		p.last = w
 		switch {
+		case w.is("helper", "helpers", "subagent", "subagents", "sub-agent", "sub-agents", "children"):
+			p.add(wish{kind: delegate, helpers: before.number()})
 		case w.is("run", "execute"):
 			p.run()
 		case w.is("list", "ls", "dir"):

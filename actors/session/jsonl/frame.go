@@ -140,18 +140,11 @@ func (f *frame) rebuilt(data []byte) []byte {
 // makes it whole, checksum and all. Then it was not cut off by a crash: it is
 // a whole frame that was damaged, and what follows it, too, is hidden.
 func (f *frame) mendable(data []byte, whole func([]byte) bool) bool {
-	structure := []int{len(frameMagic)}
-	for _, at := range f.blocks {
-		structure = append(structure, at, at+1, at+2)
-	}
 	trial := append([]byte(nil), data...)
-	for _, at := range structure {
-		if at >= len(trial) {
-			break
-		}
-		for change := 1; change < 256; change++ {
+	try := func(at int, walk func() (frame, error)) bool {
+		for change := 1; change < 256 && at < len(trial); change++ {
 			trial[at] = data[at] ^ byte(change)
-			g, err := walk(trial)
+			g, err := walk()
 			if err != nil {
 				continue
 			}
@@ -160,7 +153,20 @@ func (f *frame) mendable(data []byte, whole func([]byte) bool) bool {
 				return true
 			}
 		}
-		trial[at] = data[at]
+		if at < len(trial) {
+			trial[at] = data[at]
+		}
+		return false
+	}
+	if try(len(frameMagic), func() (frame, error) { return walk(trial) }) {
+		return true
+	}
+	for _, block := range f.blocks {
+		for at := block; at < block+blockHeader; at++ {
+			if try(at, func() (g frame, err error) { return g, g.walkBlocks(trial, block) }) {
+				return true
+			}
+		}
 	}
 	return false
 }

@@ -28,11 +28,10 @@ func acquire(dir string, id dsh.SessionID) (*lock, error) {
 	if !ok {
 		return nil, &InUseError{ID: id, Holder: holder(path)}
 	}
-	note, err := json.Marshal(ourselves())
-	if err == nil {
-		err = os.WriteFile(path, note, 0o600)
+	// Who holds the lock is a courtesy; that it is held is not.
+	if note, err := json.Marshal(ourselves()); err == nil {
+		_ = os.WriteFile(path, note, 0o600)
 	}
-	_ = err // who holds the lock is a courtesy; that it is held is not
 	return &lock{held}, nil
 }
 
@@ -53,6 +52,6 @@ func (l *lock) release() error {
 
 // ourselves is this process as a holder.
 func ourselves() Holder {
-	host, _ := os.Hostname() //nolint:errcheck // A nameless host is told as one.
+	host, _ := os.Hostname() // a nameless one is told as that
 	return Holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Millisecond)}
 }

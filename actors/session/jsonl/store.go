@@ -197,7 +197,7 @@ func (s *Store) openLog(id dsh.SessionID) (_ *log, err error) {
 	l.file, l.held, l.together = f, held, s.reaches(f.Stat())
 	l.index, l.end, l.next, l.synced = scan.index, scan.end, scan.endNext, scan.end
 	l.loaded = scan.out.all()
-	return l, l.repair(scan, int64(len(data)))
+	return l, l.repair(scan, data)
 }
 
 // contents reads a whole file.
@@ -211,10 +211,11 @@ func contents(f file) ([]byte, error) {
 	return data, err
 }
 
-// repair cuts off what lies behind the last whole unit and appends what was
-// read of it, as a batch of its own.
-func (l *log) repair(scan *scanner, size int64) error {
-	if size == scan.end {
+// repair cuts off what lies behind the last whole unit of data, the file, and
+// appends what was read of it, as a batch of its own.
+func (l *log) repair(scan *scanner, data []byte) error {
+	torn := data[scan.end:]
+	if len(torn) == 0 {
 		return nil
 	}
 	if err := l.file.Truncate(scan.end); err != nil {
@@ -223,20 +224,23 @@ func (l *log) repair(scan *scanner, size int64) error {
 	if err := l.file.Sync(); err != nil {
 		return err
 	}
-	lost := suffix(l.loaded, scan.endNext)
-	if len(lost) > 0 {
-		loaded := l.loaded
-		if err := l.append(lost); err != nil {
+	loaded := l.loaded
+	if recovered := suffix(loaded, scan.endNext); len(recovered) > 0 {
+		err := l.append(recovered)
+		if err == nil {
+			err = l.sync()
+		}
+		if err != nil {
+			if l.file.Truncate(scan.end) == nil { // for the next attempt, if the disk lets it
+				_ = writeAt(l.file, torn, scan.end)
+			}
 			return err
 		}
-		if err := l.sync(); err != nil {
-			return err
-		}
-		l.loaded = loaded
 	}
+	l.loaded = loaded
 	if told := l.store.opts.Repaired; told != nil {
 		told(Repair{
-			ID: l.header.ID, Path: l.path, Dropped: size - scan.end, Recovered: int(scan.next - scan.endNext),
+			ID: l.header.ID, Path: l.path, Dropped: int64(len(torn)), Recovered: int(scan.next - scan.endNext),
 			Line: scan.problemLine, Reason: scan.problem,
 		})
 	}
@@ -258,7 +262,7 @@ func (s *Store) reaches(info fs.FileInfo, err error) bool {
 			return false
 		}
 		s.syncer.root = root
-		s.device, _ = root.Stat() //nolint:errcheck // Then it is on no known device.
+		s.device, _ = root.Stat() // else it is on no known device
 	}
 	return s.device != nil && sameFileSystem(s.device, info)
 }

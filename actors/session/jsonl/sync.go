@@ -9,7 +9,8 @@ import (
 // Syncs of many logs are made in rounds.
 const (
 	// syncTogether is how many files in a round are worth one sync of the
-	// whole file system. From four on that was faster on every disk tried.
+	// whole file system, which takes about as long as that of two files and
+	// may have to wait for what other programs wrote.
 	syncTogether = 4
 	// syncParallel is how many files are synced at once where they are
 	// synced one by one.

@@ -19,7 +19,7 @@ var syncReports = sync.OnceValue(func() bool {
 		return false
 	}
 	var major, minor int
-	if n, _ := fmt.Sscanf(unix.ByteSliceToString(uname.Release[:]), "%d.%d", &major, &minor); n < 2 { //nolint:errcheck // n tells.
+	if n, _ := fmt.Sscanf(unix.ByteSliceToString(uname.Release[:]), "%d.%d", &major, &minor); n < 2 {
 		return false
 	}
 	return major > 5 || major == 5 && minor >= 8

@@ -42,6 +42,9 @@ func (zstdBox) wrap(dst, lines []byte) []byte { return encoder().EncodeAll(lines
 
 func (zstdBox) unwrap(data []byte) (lines []byte, n int, err error) {
 	f, err := walk(data)
+	if err != nil && zeros(data) {
+		return nil, 0, errTorn
+	}
 	if errors.Is(err, errTorn) {
 		if f.mendable(data, whole) {
 			return nil, 0, errors.New("zstd frame with damaged structure")
@@ -60,6 +63,10 @@ func (zstdBox) unwrap(data []byte) (lines []byte, n int, err error) {
 	}
 	return lines, f.n, nil
 }
+
+// zeros reports whether data is what some file systems show after a loss of
+// power, where the length of a write was durable and its bytes were not.
+func zeros(data []byte) bool { return len(bytes.TrimLeft(data, "\x00")) == 0 }
 
 func whole(frame []byte) bool {
 	_, err := frameDecoder().DecodeAll(frame, nil)

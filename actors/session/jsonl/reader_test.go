@@ -1,0 +1,111 @@
+package jsonl
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/dsh-actor/dsh-actor/dsh"
+)
+
+// A reader changes nothing, tells what lies behind the last whole write, and
+// follows the file.
+func TestReader(t *testing.T) {
+	for _, e := range []Encoding{Raw, Zstd} {
+		t.Run(boxOf(e).name(), func(t *testing.T) {
+			data := sample(t, sampleB)
+			if e == Zstd {
+				data = boxed(data)
+			}
+			s, path := place(t, e, data)
+			if err := os.Chmod(path, 0o400); err != nil {
+				t.Fatal(err)
+			}
+			r, err := s.OpenReader(t.Context(), sampleID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Append(t.Context(), nil); !errors.Is(err, ErrReadOnly) {
+				t.Errorf("append: %v", err)
+			}
+			want := func(n int) {
+				t.Helper()
+				events, err := r.Read(t.Context(), 0, 0)
+				if got := len(jsonOf(events)); err != nil || got != n {
+					t.Errorf("read %d events, want %d (%v)", got, n, err)
+				}
+			}
+			want(21)
+			if tail := r.Tail(); tail.Bytes == 0 || tail.Line != 19 || !errors.Is(tail.Reason, errTorn) {
+				t.Errorf("tail is %+v", tail)
+			}
+			if !slices.Equal(fileOf(t, path), data) || r.Path() != path {
+				t.Error("the file was changed")
+			}
+			if err := os.Chmod(path, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			resume(t, s, path)
+			want(24)
+			if tail := r.Tail(); tail != (Tail{}) {
+				t.Errorf("tail is %+v", tail)
+			}
+			log, err := s.Open(t.Context(), sampleID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 5 {
+				if err := log.Append(t.Context(), []dsh.Event{{Seq: dsh.Seq(24 + i), Data: dsh.TurnStart{Turn: 2}}}); err != nil {
+					t.Fatal(err)
+				}
+				want(25 + i)
+			}
+			if err := errors.Join(log.Close(), r.Sync(t.Context()), r.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Long logs are read in parts of the file.
+func TestIndex(t *testing.T) {
+	for _, e := range []Encoding{Raw, Zstd} {
+		s, err := Open(t.TempDir(), Options{Encoding: e})
+		if err != nil {
+			t.Fatal(err)
+		}
+		written, err := s.Create(t.Context(), header("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := turns(100, 5000)
+		for i := 0; i < len(all); i += 3 {
+			if err := written.Append(t.Context(), all[i:i+3:i+3]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check := func(l *log) {
+			t.Helper()
+			if n := len(l.index); n < 3 || n > 10 {
+				t.Errorf("%d entries for %d bytes", n, l.end)
+			}
+			for from := 0; from < len(all); from += 13 {
+				got, err := l.read(dsh.Seq(from), 4)
+				if want := jsonOf(all[from:min(from+4, len(all))]); err != nil || !slices.Equal(jsonOf(got), want) {
+					t.Fatalf("from %d: %d events, %v", from, len(got), err)
+				}
+			}
+		}
+		check(written.(*log))
+		if err := written.Close(); err != nil {
+			t.Fatal(err)
+		}
+		again, err := s.Open(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(again.(*log))
+		again.Close()
+	}
+}

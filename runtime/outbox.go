@@ -1,0 +1,87 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dsh-actor/dsh-actor/actors/agent"
+	"github.com/dsh-actor/dsh-actor/actors/session"
+	"github.com/dsh-actor/dsh-actor/delegation"
+	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/internal/loop"
+)
+
+// notify tells the parent how a background child settled: an idle parent gets a
+// turn for it, a busy one finds it in its next step. A parent that is coming to
+// its end, or that cancelled the child itself, is not woken. One that is not
+// live finds it in its inbox when it is resumed.
+func (c *Child) notify(o delegation.Outcome) {
+	ctx := context.Background()
+	m := agent.Named(delegation.Notice(c.session, c.spec.Label, o))
+	id := c.parentSession()
+	for {
+		if parent := c.rt.live(id); parent != nil {
+			if c.tell(ctx, parent, m) {
+				return
+			}
+			<-parent.life.Load().sessionGone
+		}
+		if c.rt.opts.Delegation.DropNotices {
+			return
+		}
+		err := c.rt.leaveFor(ctx, id, m)
+		if errors.Is(err, session.ErrInUse) {
+			time.Sleep(time.Millisecond) // it is being opened or closed
+			continue
+		}
+		if err != nil {
+			c.rt.opts.Logger.Warn("notice lost", zap.String("agent", string(c.id)),
+				zap.String("session", string(id)), zap.Error(err))
+		}
+		return
+	}
+}
+
+// tell hands the notice to a live parent; it returns false if that is gone.
+func (c *Child) tell(ctx context.Context, parent *Agent, m *dsh.Message) bool {
+	t := &c.rt.tree
+	t.mu.Lock()
+	quiet := c.cut || parent.draining
+	t.mu.Unlock()
+	in := loop.Deliver{Message: m, Target: loop.Nearest, Wake: true}
+	if quiet {
+		in.Target, in.Wake = dsh.NextStep, false
+	}
+	return parent.Do(ctx, Command{in}) == nil
+}
+
+// leaveFor makes a message pending in the log of a session that is not open.
+func (rt *Runtime) leaveFor(ctx context.Context, id dsh.SessionID, m *dsh.Message) error {
+	return rt.briefly(ctx, id, func(log session.Log) error {
+		events, err := log.Read(ctx, 0, 0)
+		if err != nil {
+			return err
+		}
+		var inbox dsh.Inbox
+		for i := range events {
+			splice, ok := events[i].Data.(dsh.InboxSpliced)
+			if !ok || events[i].Seq < log.Header().SeedLength {
+				continue
+			}
+			if err := inbox.Apply(splice); err != nil {
+				return err
+			}
+		}
+		err = log.Append(ctx, []dsh.Event{{
+			Seq: length(events), Time: time.Now().UnixMilli(),
+			Data: dsh.InboxSpliced{Target: dsh.NextStep, Start: len(inbox.NextStep), Inserted: []*dsh.Message{m}},
+		}})
+		if err != nil {
+			return err
+		}
+		return log.Sync(ctx)
+	})
+}
