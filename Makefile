@@ -39,7 +39,7 @@ fuzz:
 	@for target in $$(grep -rhoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . | sed 's/func //' | sort -u); do \
 		pkg=$$(grep -rlE "^func $$target\(" --include='*_test.go' . | head -1 | xargs dirname); \
 		echo "fuzz $$pkg $$target"; \
-		$(GO) test $$pkg -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) || exit 1; \
+		$(GO) test $$pkg -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x || exit 1; \
 	done
 
 tidy:

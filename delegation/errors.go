@@ -38,7 +38,7 @@ type Error struct {
 func Errorf(code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	e := &Error{Code: code, Message: err.Error()}
-	if wrapped, ok := err.(interface{ Unwrap() error }); ok { //nolint:errorlint // it is the one just made.
+	if wrapped, ok := err.(interface{ Unwrap() error }); ok {
 		e.Cause = wrapped.Unwrap()
 	}
 	return e
@@ -52,7 +52,7 @@ func (e *Error) Unwrap() error { return e.Cause }
 
 // Is reports whether target is an Error with the same code.
 func (e *Error) Is(target error) bool {
-	t, ok := target.(*Error) //nolint:errorlint // Is must not look through target's chain.
+	t, ok := target.(*Error)
 	return ok && t.Code == e.Code
 }
 

@@ -74,7 +74,7 @@ func (s *Spec) Check() error {
 		errs = append(errs, fmt.Errorf("MaxTokens is %d: it must not be negative", s.MaxTokens))
 	}
 	if s.Timeout < 0 {
-		errs = append(errs, fmt.Errorf("Timeout is %v: it must not be negative", s.Timeout))
+		errs = append(errs, fmt.Errorf("the timeout is %v: it must not be negative", s.Timeout))
 	}
 	if s.Background && s.Label == "" {
 		errs = append(errs, errors.New("a background child needs a label"))

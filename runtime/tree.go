@@ -47,7 +47,7 @@ func (d Delegation) check() error {
 	var errs []error
 	for name, n := range map[string]int{"MaxChildren": d.MaxChildren, "MaxTree": d.MaxTree, "MaxProcess": d.MaxProcess} {
 		if n < 0 {
-			errs = append(errs, fmt.Errorf("Delegation.%s is %d: it must not be negative", name, n))
+			errs = append(errs, fmt.Errorf("option Delegation.%s is %d: it must not be negative", name, n))
 		}
 	}
 	return errors.Join(errs...)

@@ -25,7 +25,7 @@ func (h *host) abortChildren() {
 // awaitChildren asks for the children to settle; without any the answer is
 // known at once.
 func (h *host) awaitChildren(c actor.Context, e loop.AwaitChildren) {
-	root, self, settled := c.ActorSystem().Root, h.self, loop.ChildrenSettled{Pos: e.Pos}
+	root, self, settled := c.ActorSystem().Root, h.self, loop.ChildrenSettled(e)
 	tell := func() { root.Send(self, answer{input: settled}) }
 	if h.cfg.Kin == nil || !h.cfg.Kin.Await(tell) {
 		h.front = append(h.front, settled)
@@ -49,6 +49,6 @@ func (h *host) refuse(c actor.Context) {
 	case *actor.Stopped:
 		h.stopped()
 	case llm.Fed:
-		msg.Feed.Take() // so that a stream of a previous life can end
+		_, _, _ = msg.Feed.Take() // so that a stream of a previous life can end
 	}
 }

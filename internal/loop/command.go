@@ -28,7 +28,7 @@ func (m *Machine) command(in Input) error {
 	case Append:
 		return m.appendFact(in)
 	case Continue, Synced, Admitted, Refused, Prepared, Derived, Streamed, StreamEnded, Recovered, Settled, HookFailed,
-		Classified, Judged, Ran, Reviewed, ToolsFailed, Maintained:
+		Classified, Judged, Ran, Reviewed, ToolsFailed, Maintained, ChildrenSettled:
 		panic(fmt.Sprintf("loop: %T is no command", in))
 	}
 	return nil

@@ -141,7 +141,7 @@ func TestForegroundResults(t *testing.T) {
 					t.Fatalf("%+v, %v", o, err)
 				}
 				got := results(t, a)
-				if len(got) != 1 || got[0] != tc.want && !(strings.HasSuffix(tc.want, ": ") && strings.HasPrefix(got[0], tc.want)) {
+				if len(got) != 1 || got[0] != tc.want && (!strings.HasSuffix(tc.want, ": ") || !strings.HasPrefix(got[0], tc.want)) {
 					t.Errorf("got %q, want %q", got, tc.want)
 				}
 			})

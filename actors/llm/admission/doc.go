@@ -11,7 +11,8 @@
 //
 // Agents take turns, whatever each has waiting. A request waits on the
 // goroutine of its own stream, never in an actor, and no longer than its turn:
-// a cancel ends the wait at once.
+// a cancel ends the wait at once. Where all keys cool down for more than a
+// minute nobody waits: the request fails as the provider would have had it.
 //
 // Nothing is retried here: a refused request fails, and policy/retry, which
 // owns retries, asks again, whereupon it waits here once more.

@@ -14,12 +14,18 @@ import (
 type ticket struct {
 	agent    dsh.AgentID
 	tokens   int // estimated
-	admitted chan *key
+	admitted chan verdict
 
 	key      *key // once admitted
 	epoch    int  // the key's, when it was
 	answered bool
 	over     bool
+}
+
+// verdict is the answer to a ticket: a key, or the wait that is too long.
+type verdict struct {
+	key  *key
+	wait time.Duration
 }
 
 // outcome is how an admitted request ended.
@@ -145,6 +151,12 @@ func (g *gate) pump(c actor.Context) {
 	for len(g.ring) > 0 {
 		t := g.ring[0].tickets[0]
 		k, wait := g.choose(now, t.tokens)
+		if cool := g.cooling(now); k == nil && cool > mostCool {
+			g.advance()
+			t.over = true
+			t.admitted <- verdict{wait: cool}
+			continue
+		}
 		if k == nil {
 			g.sleep(c, now, wait)
 			return
@@ -152,8 +164,17 @@ func (g *gate) pump(c actor.Context) {
 		g.advance()
 		t.key = k
 		k.admit(now, t)
-		t.admitted <- k
+		t.admitted <- verdict{key: k}
 	}
+}
+
+// cooling returns how long all keys still cool down.
+func (g *gate) cooling(now time.Time) time.Duration {
+	least := g.keys[0].cool.Sub(now)
+	for _, k := range g.keys[1:] {
+		least = min(least, k.cool.Sub(now))
+	}
+	return least
 }
 
 // choose returns the least busy key that is ready, or how long until one may

@@ -387,3 +387,26 @@ func TestSilenceIsNoRefusal(t *testing.T) {
 		}
 	})
 }
+
+// A pause of an hour is not slept through: who comes meanwhile is told.
+func TestALongPauseIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wait, calls := int64(3_600_000), 0
+		g := gate(t, fake(func(_ context.Context, _ *dsh.Request, yield func(dsh.Chunk, error) bool) {
+			calls++
+			yield(nil, &dsh.Failure{Code: dsh.CodeRateLimit, ProviderRetryAfterMs: &wait})
+		}), llm.Limits{})
+		begun := time.Now()
+		for i := range 3 {
+			var last error
+			for _, last = range g.Stream(asking(fmt.Sprint(i)), request()) {
+			}
+			if f := dsh.AsFailure(last); f.Code != dsh.CodeRateLimit || *f.ProviderRetryAfterMs != wait {
+				t.Errorf("request %d: %v", i, last)
+			}
+		}
+		if calls != 1 || time.Since(begun) != 0 {
+			t.Errorf("%d requests, %v", calls, time.Since(begun))
+		}
+	})
+}

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -55,7 +56,7 @@ func (p *Provider) Model(name string) llm.Model { return p.served.Model(name) }
 // Stream implements [llm.Provider]. The wait for admission is the stream's.
 func (p *Provider) Stream(ctx context.Context, req *dsh.Request) iter.Seq2[dsh.Chunk, error] {
 	return func(yield func(dsh.Chunk, error) bool) {
-		t := &ticket{admitted: make(chan *key, 1)}
+		t := &ticket{admitted: make(chan verdict, 1)}
 		if i, ok := dsh.InitiatorFrom(ctx); ok {
 			t.agent = i.Agent
 		}
@@ -64,14 +65,29 @@ func (p *Provider) Stream(ctx context.Context, req *dsh.Request) iter.Seq2[dsh.C
 		}
 		p.root.Send(p.gate, ask{t})
 		select {
-		case k := <-t.admitted:
-			p.serve(ctx, k, t, req, yield)
+		case v := <-t.admitted:
+			if v.key == nil {
+				yield(nil, tooLong(v.wait))
+				return
+			}
+			p.serve(ctx, v.key, t, req, yield)
 		case <-ctx.Done():
 			p.root.Send(p.gate, leave{t})
 			yield(nil, ctx.Err())
 		case <-p.gone:
 			yield(nil, ErrStopped)
 		}
+	}
+}
+
+// tooLong is the failure of a request that would wait for longer than anybody
+// should in silence. What the provider said of its limit is said on, so that
+// the retry policy and the user decide.
+func tooLong(wait time.Duration) *dsh.Failure {
+	ms := wait.Milliseconds()
+	return &dsh.Failure{
+		Code: dsh.CodeRateLimit, ProviderRetryAfterMs: &ms,
+		Message: fmt.Sprintf("admission: the provider asked for a pause, of which %v are left", wait.Round(time.Second)),
 	}
 }
 

@@ -236,7 +236,7 @@ func TestVariants(t *testing.T) {
 					if !errors.Is(err, c.is) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 						t.Fatalf("got %v", err)
 					}
-					if newer := errors.Is(err, ErrCorrupt); newer && c.is == dsh.ErrVersion {
+					if newer := errors.Is(err, ErrCorrupt); newer && errors.Is(c.is, dsh.ErrVersion) {
 						t.Error("newer is not corrupt")
 					}
 					if now, _ := os.ReadFile(path); !bytes.Equal(now, data) {

@@ -120,7 +120,7 @@ func (s *Store) create(h dsh.SessionHeader) (*log, error) {
 
 func (s *Store) newLog(path string, h dsh.SessionHeader, d *decoder) *log {
 	l := &log{store: s}
-	l.view.path, l.header, l.box, l.decoder = path, h, s.box, d
+	l.path, l.header, l.box, l.decoder = path, h, s.box, d
 	l.open = func() (readFile, error) { return os.Open(path) }
 	return l
 }

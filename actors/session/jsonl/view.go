@@ -81,7 +81,7 @@ func (v *view) read(from dsh.Seq, limit int) ([]dsh.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was read only
 	through := next
 	if limit > 0 {
 		through = min(next, from+dsh.Seq(limit))

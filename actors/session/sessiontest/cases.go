@@ -258,7 +258,10 @@ var cases = []struct {
 		if got := headers(t, s); !slices.Equal(got, want) {
 			t.Errorf("got %v\nwant %v", got, want)
 		}
-		for range s.List(t.Context()) {
+		for _, err := range s.List(t.Context()) {
+			if err != nil {
+				t.Error(err)
+			}
 			break // a list can be left
 		}
 	}},
