@@ -36,9 +36,9 @@ func (e *Event) Last() Seq { return e.Seq + e.Span() - 1 }
 // A Fact is the data of an event, one type per event type: [TurnStart],
 // [TurnEnd], [StepStart], [StepEnd], [UserMessage], [AssistantChunk],
 // [ChunkRun], [AssistantMessage], [ToolStarted], [ToolFinished],
-// [RequestHeader], [RequestContext], [InboxSpliced], [EndSeed],
-// [RetryScheduled], [RetryStarted] or, for a type that this package does not
-// look into, [Opaque].
+// [RequestHeader], [RequestParameters], [RequestContext], [InboxSpliced],
+// [EndSeed], [RetryScheduled], [RetryStarted] or, for a type that this package
+// does not look into, [Opaque].
 //
 //sumtype:decl
 type Fact interface {
@@ -113,6 +113,12 @@ type (
 		Reason HeaderReason
 	}
 
+	// RequestParameters is logged, before the header if there is one, when
+	// the parameters of a request differ from the last ones. It is the one
+	// event type of our own: always ignorable, never in the log of an agent
+	// without parameters.
+	RequestParameters struct{ Parameters Parameters }
+
 	// RequestContext is logged when the route or its context window changed.
 	// ContextWindow is in tokens; 0 is unknown.
 	RequestContext struct {
@@ -174,6 +180,7 @@ const (
 	TypeToolFinished     = "tool/result"
 	TypeRequestHeader    = "request/header"
 	TypeRequestContext   = "request/context"
+	TypeParameters       = "dsh-actor/parameters"
 	TypeInboxSpliced     = "agent/inbox/spliced"
 	TypeEndSeed          = "session/end-seed"
 	TypeRetryScheduled   = "llm/retry"
@@ -213,6 +220,9 @@ func (ToolFinished) Type() string { return TypeToolFinished }
 // Type returns "request/header".
 func (RequestHeader) Type() string { return TypeRequestHeader }
 
+// Type returns "dsh-actor/parameters".
+func (RequestParameters) Type() string { return TypeParameters }
+
 // Type returns "request/context".
 func (RequestContext) Type() string { return TypeRequestContext }
 
@@ -231,23 +241,24 @@ func (RetryStarted) Type() string { return TypeRetryStarted }
 // Type returns the name that the event had.
 func (o Opaque) Type() string { return o.Name }
 
-func (TurnStart) isFact()        {}
-func (TurnEnd) isFact()          {}
-func (StepStart) isFact()        {}
-func (StepEnd) isFact()          {}
-func (UserMessage) isFact()      {}
-func (AssistantChunk) isFact()   {}
-func (ChunkRun) isFact()         {}
-func (AssistantMessage) isFact() {}
-func (ToolStarted) isFact()      {}
-func (ToolFinished) isFact()     {}
-func (RequestHeader) isFact()    {}
-func (RequestContext) isFact()   {}
-func (InboxSpliced) isFact()     {}
-func (EndSeed) isFact()          {}
-func (RetryScheduled) isFact()   {}
-func (RetryStarted) isFact()     {}
-func (Opaque) isFact()           {}
+func (TurnStart) isFact()         {}
+func (TurnEnd) isFact()           {}
+func (StepStart) isFact()         {}
+func (StepEnd) isFact()           {}
+func (UserMessage) isFact()       {}
+func (AssistantChunk) isFact()    {}
+func (ChunkRun) isFact()          {}
+func (AssistantMessage) isFact()  {}
+func (ToolStarted) isFact()       {}
+func (ToolFinished) isFact()      {}
+func (RequestHeader) isFact()     {}
+func (RequestContext) isFact()    {}
+func (RequestParameters) isFact() {}
+func (InboxSpliced) isFact()      {}
+func (EndSeed) isFact()           {}
+func (RetryScheduled) isFact()    {}
+func (RetryStarted) isFact()      {}
+func (Opaque) isFact()            {}
 
 // Target names one of the two lists of an inbox.
 type Target string

@@ -61,6 +61,11 @@ var (
 	ErrUnknown       = &Failure{Code: CodeUnknown}
 )
 
+// ErrStreamClosed is wrapped by the failure of a stream that its server ended in
+// order before the answer was complete. It says nothing about a connection that
+// broke.
+var ErrStreamClosed = errors.New("the server ended the stream before the answer was complete")
+
 // Error returns the message, or the code where there is none.
 func (f *Failure) Error() string {
 	if f.Message == "" {

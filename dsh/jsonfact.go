@@ -31,6 +31,8 @@ func appendFact(dst []byte, f Fact) []byte {
 	case RequestHeader:
 		dst = d.Header.appendJSON(append(dst, `{"header":`...))
 		return append(appendText(dst, `,"reason":`, d.Reason), '}')
+	case RequestParameters:
+		return d.Parameters.appendJSON(dst)
 	case RequestContext:
 		dst = appendText(dst, `{"provider":`, d.Provider)
 		dst = appendText(dst, `,"model":`, d.Model)
@@ -139,6 +141,9 @@ func decodeFact(name string, v value) (Fact, error) {
 		return fact(decodeToolFinished(v))
 	case TypeRequestHeader:
 		return fact(decodeRequestHeader(v))
+	case TypeParameters:
+		p, err := decodeParameters(v)
+		return RequestParameters{p}, err
 	case TypeRequestContext:
 		return fact(decodeRequestContext(v))
 	case TypeInboxSpliced:

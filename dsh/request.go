@@ -9,22 +9,24 @@ import (
 // CallConfig is the configuration of a model request as it is logged and may
 // be changed by the request hooks. Zero values and nil are left out of the
 // log and of the request.
+//
+// Parameters are no part of its JSON: the log has an event of their own.
 type CallConfig struct {
 	Provider        string
 	Model           string
 	ReasoningEffort string
 	Temperature     *float64
 	// MaxTokens caps the output, in tokens; 0 leaves it to the adapter.
-	MaxTokens int
-	Stop      []string
+	MaxTokens  int
+	Stop       []string
+	Parameters Parameters
 }
 
 // Equal reports whether both configurations are the same.
 func (c CallConfig) Equal(d CallConfig) bool {
 	return c.Provider == d.Provider && c.Model == d.Model && c.ReasoningEffort == d.ReasoningEffort &&
 		c.MaxTokens == d.MaxTokens && slices.Equal(c.Stop, d.Stop) &&
-		(c.Temperature == nil) == (d.Temperature == nil) &&
-		(c.Temperature == nil || *c.Temperature == *d.Temperature)
+		equalPtr(c.Temperature, d.Temperature) && c.Parameters.Equal(d.Parameters)
 }
 
 // AdapterDefaults marks the values of a CallConfig that the adapter filled in.

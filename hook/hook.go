@@ -141,6 +141,12 @@ type FailedRequest struct {
 	Pos      dsh.Pos
 	Provider string
 	Failure  *dsh.Failure
+	// Content is what the attempt had streamed, cut calls too. It is in the
+	// log as chunks and reaches no later request.
+	Content []dsh.Block
+	// Earlier holds the codes of the step's earlier attempts, in order. A
+	// step ends with an answer, so it counts since the last one.
+	Earlier []dsh.Code
 }
 
 // RequestErrorFunc is the rest of a RequestError chain; its end says no.

@@ -15,6 +15,7 @@ import (
 	"github.com/dsh-actor/dsh-actor/actors/agent"
 	"github.com/dsh-actor/dsh-actor/actors/dispatch"
 	"github.com/dsh-actor/dsh-actor/actors/llm"
+	"github.com/dsh-actor/dsh-actor/actors/llm/admission"
 	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/actors/session/memory"
 	"github.com/dsh-actor/dsh-actor/actors/toolpool"
@@ -51,6 +52,10 @@ var (
 type Options struct {
 	// Providers by the name that agents and logs use for them.
 	Providers map[string]llm.Provider
+	// Limits of a provider's keys, by the provider's name: agents then share
+	// each key politely (see package actors/llm/admission). A provider with
+	// several keys ([llm.Keys]) has an entry without limits if there is none.
+	Limits map[string]llm.Limits
 	// Tools that every agent has.
 	Tools []tool.Tool
 	// Hooks that every agent has: values with interfaces of package hook, or
@@ -75,6 +80,8 @@ type Runtime struct {
 	system  *actor.ActorSystem
 	workers *dispatch.Pool
 	pool    *actor.PID
+	gates   []*admission.Provider
+	served  map[string]llm.Provider // behind their gates
 	streams *actor.Props
 	hooks   *hook.Set
 	tools   *tool.Registry
@@ -101,6 +108,14 @@ func New(opts Options) (*Runtime, error) {
 			errs = append(errs, fmt.Errorf("provider %q: a name and a provider are needed", name))
 		}
 	}
+	for name, l := range opts.Limits {
+		if opts.Providers[name] == nil {
+			errs = append(errs, fmt.Errorf("limits of %q: there is no such provider", name))
+		}
+		if err := l.Check(); err != nil {
+			errs = append(errs, fmt.Errorf("limits of %q: %w", name, err))
+		}
+	}
 	errs = append(errs, opts.Delegation.check())
 	if opts.MaxToolBodies < 0 {
 		errs = append(errs, fmt.Errorf("MaxToolBodies is %d: it must not be negative", opts.MaxToolBodies))
@@ -116,7 +131,7 @@ func New(opts Options) (*Runtime, error) {
 	}
 	system := dispatch.NewSystem(slog.New(zapslog.NewHandler(warnings(opts.Logger), zapslog.WithName("actor"))))
 	workers := dispatch.New()
-	return &Runtime{
+	rt := &Runtime{
 		opts: opts, system: system, workers: workers, hooks: hooks, tools: tools,
 		pool:    system.Root.Spawn(toolpool.Props(toolpool.Config{Limit: opts.MaxToolBodies}, workers.Inline())),
 		streams: llm.Props(workers.Inline()),
@@ -124,7 +139,23 @@ func New(opts Options) (*Runtime, error) {
 		tree:    tree{roots: map[dsh.AgentID]int{}},
 		agents:  map[dsh.AgentID]*Agent{}, sessions: map[dsh.SessionID]*Agent{},
 		reviving: map[dsh.SessionID]chan struct{}{},
-	}, nil
+	}
+	rt.admit()
+	return rt, nil
+}
+
+// admit puts a gate before each provider that has limits or several keys.
+func (rt *Runtime) admit() {
+	rt.served = make(map[string]llm.Provider, len(rt.opts.Providers))
+	for name, p := range rt.opts.Providers {
+		limits, limited := rt.opts.Limits[name]
+		if _, several := p.(*llm.Keys); limited || several {
+			gate := admission.Start(rt.system.Root, p, limits, rt.workers.Mailbox())
+			rt.gates = append(rt.gates, gate)
+			p = gate
+		}
+		rt.served[name] = p
+	}
 }
 
 // warnings returns where the actor library logs: the logger from warnings on.
@@ -192,6 +223,9 @@ func (rt *Runtime) Close(ctx context.Context) error {
 	errs = append(errs, rt.tree.wait(ctx))
 	if ctx.Err() == nil {
 		rt.system.Root.Stop(rt.pool)
+		for _, g := range rt.gates {
+			g.Stop()
+		}
 		rt.system.Shutdown()
 		rt.workers.Close()
 	}
@@ -291,7 +325,7 @@ func (rt *Runtime) live(id dsh.SessionID) *Agent {
 }
 
 func (rt *Runtime) provider(name string) (llm.Provider, bool) {
-	p, ok := rt.opts.Providers[name]
+	p, ok := rt.served[name]
 	return p, ok
 }
 

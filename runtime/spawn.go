@@ -142,6 +142,8 @@ func (a *Agent) childSpec(s delegation.Spec) Spec {
 		ID: dsh.AgentID(s.ID), Session: s.ID, CWD: a.spec.CWD, System: a.spec.System,
 		Provider: a.spec.Provider, Model: a.spec.Model, ReasoningEffort: a.spec.ReasoningEffort,
 		Temperature: a.spec.Temperature, MaxTokens: a.spec.MaxTokens, Stop: a.spec.Stop,
+		TopP: a.spec.TopP, Seed: a.spec.Seed, Logprobs: a.spec.Logprobs, TopLogprobs: a.spec.TopLogprobs,
+		ExtraBody: a.spec.ExtraBody, ExtraHeaders: a.spec.ExtraHeaders,
 		MaxParallelToolCalls: a.spec.MaxParallelToolCalls,
 		Tools:                s.Tools, Hooks: s.Hooks, Sections: s.Sections,
 		Context: []hook.Section{{

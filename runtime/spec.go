@@ -1,11 +1,17 @@
 package runtime
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"net/http"
 
 	"github.com/google/uuid"
 
+	"github.com/dsh-actor/dsh-actor/actors/llm"
 	"github.com/dsh-actor/dsh-actor/delegation"
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/hook"
@@ -30,6 +36,18 @@ type Spec struct {
 	Temperature     *float64
 	MaxTokens       int
 	Stop            []string
+	// TopP, Seed, Logprobs and TopLogprobs are the request's too. What comes
+	// back of log probabilities is in the answer's replay state.
+	TopP        *float64
+	Seed        *int64
+	Logprobs    bool
+	TopLogprobs int
+	// ExtraBody adds members to the request's body or replaces them; nil
+	// leaves one out. It is logged with the parameters above.
+	ExtraBody map[string]any
+	// ExtraHeaders are sent with each request of this agent. They are not
+	// logged, so they may hold a gateway's token.
+	ExtraHeaders http.Header
 
 	// System is the persona: the system prompt behind the runtime's own first
 	// sentence. {{provider}}, {{model}} and {{cwd}} are filled in.
@@ -50,6 +68,7 @@ type Spec struct {
 	// Observer is for the project's own tests.
 	Observer observer
 
+	body   json.RawMessage   // ExtraBody, encoded once
 	filter delegation.Filter // of a child
 }
 
@@ -70,6 +89,12 @@ func (s Spec) withDefaults() (Spec, error) {
 	if s.MaxParallelToolCalls < 0 {
 		errs = append(errs, fmt.Errorf("MaxParallelToolCalls is %d: it must not be negative", s.MaxParallelToolCalls))
 	}
+	if s.TopLogprobs < 0 {
+		errs = append(errs, fmt.Errorf("TopLogprobs is %d: it must not be negative", s.TopLogprobs))
+	}
+	body, err := encodeBody(s.ExtraBody)
+	s.body, errs = body, append(errs, err)
+	s.ExtraHeaders = s.ExtraHeaders.Clone()
 	return s, errors.Join(errs...)
 }
 
@@ -78,6 +103,9 @@ func (s Spec) call() dsh.CallConfig {
 	return dsh.CallConfig{
 		Provider: s.Provider, Model: s.Model, ReasoningEffort: s.ReasoningEffort,
 		Temperature: s.Temperature, MaxTokens: s.MaxTokens, Stop: s.Stop,
+		Parameters: dsh.Parameters{
+			TopP: s.TopP, Seed: s.Seed, Logprobs: s.Logprobs, TopLogprobs: s.TopLogprobs, Body: s.body,
+		},
 	}
 }
 
@@ -96,10 +124,38 @@ func (rt *Runtime) gear(s Spec) (gear, error) {
 		}
 	}
 	err := g.tools.Register(s.Tools...)
-	if len(s.Hooks) > 0 {
+	if len(s.Hooks) > 0 || len(s.ExtraHeaders) > 0 {
 		all := append(append([]any(nil), rt.opts.Hooks...), s.Hooks...)
+		if len(s.ExtraHeaders) > 0 {
+			all = append(all, headers(s.ExtraHeaders))
+		}
 		hooks, herr := hook.NewSet(all...)
 		g.hooks, err = hooks, errors.Join(err, herr)
 	}
 	return g, err
+}
+
+// encodeBody encodes the members once, sorted by name, so that every request
+// has the same bytes.
+func encodeBody(extra map[string]any) (json.RawMessage, error) {
+	if len(extra) == 0 {
+		return nil, nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(extra); err != nil {
+		return nil, fmt.Errorf("ExtraBody: %w", err)
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+// headers is the stream hook that hands an agent's own headers to the adapter.
+type headers http.Header
+
+var _ hook.Stream = headers(nil)
+
+// Stream implements [hook.Stream].
+func (h headers) Stream(ctx context.Context, req *dsh.Request, next hook.StreamFunc) iter.Seq2[dsh.Chunk, error] {
+	return next(llm.WithHeaders(ctx, http.Header(h)), req)
 }

@@ -105,7 +105,10 @@ func (h *host) recover(c actor.Context, e loop.Recover) {
 	}
 	ctx, agent := h.turnContext(), h.face
 	h.reply(c, loop.HookFailed{Pos: e.Pos, Err: hook.ErrExited}, func() loop.Input {
-		retry, err := ask(ctx, hook.FailedRequest{Agent: agent, Pos: e.Pos, Provider: e.Provider, Failure: e.Failure})
+		retry, err := ask(ctx, hook.FailedRequest{
+			Agent: agent, Pos: e.Pos, Provider: e.Provider, Failure: e.Failure,
+			Content: e.Content, Earlier: e.Earlier,
+		})
 		if err != nil {
 			return loop.HookFailed{Pos: e.Pos, Err: err}
 		}

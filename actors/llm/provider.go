@@ -3,6 +3,7 @@ package llm
 import (
 	"context"
 	"iter"
+	"net/http"
 
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
@@ -34,6 +35,8 @@ type Model struct {
 	// ReasoningEffort is the effort that the adapter sends when nobody set
 	// one.
 	ReasoningEffort string
+	// Price is what the model costs.
+	Price Price
 }
 
 // Resolve fills the values of c that the adapter would fill in and marks them.
@@ -46,4 +49,19 @@ func (m Model) Resolve(c dsh.CallConfig) (dsh.CallConfig, dsh.AdapterDefaults) {
 		c.ReasoningEffort, filled.ReasoningEffort = m.ReasoningEffort, true
 	}
 	return c, filled
+}
+
+type headersKey struct{}
+
+// WithHeaders returns ctx with headers that an adapter over HTTP sends with the
+// request it is asked for. They are no part of the request and reach no log.
+func WithHeaders(ctx context.Context, h http.Header) context.Context {
+	return context.WithValue(ctx, headersKey{}, h)
+}
+
+// HeadersFrom returns the headers of [WithHeaders], which must not be changed,
+// or nil.
+func HeadersFrom(ctx context.Context) http.Header {
+	h, _ := ctx.Value(headersKey{}).(http.Header)
+	return h
 }

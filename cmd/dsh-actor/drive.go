@@ -69,10 +69,15 @@ func (a *app) drive(ctx context.Context, set settings, prompt string) (code int,
 
 // open makes the runtime and its agent.
 func (d *drive) open(ctx context.Context) error {
+	limits := map[string]llm.Limits{}
+	if d.set.limits != nil {
+		limits[d.set.provider] = *d.set.limits
+	}
 	rt, err := runtime.New(runtime.Options{
 		Providers:  map[string]llm.Provider{d.set.provider: d.set.served},
+		Limits:     limits,
 		Tools:      d.set.tools,
-		Hooks:      slices.Concat(defaultHooks(), []any{d.progress.watch, d.tree}, d.app.hooks),
+		Hooks:      slices.Concat(defaultHooks(d.set.config), []any{d.progress.watch, d.tree}, d.app.hooks),
 		Logger:     d.logger(),
 		Delegation: runtime.Delegation{MaxDepth: d.set.maxDepth, MaxChildren: d.set.maxChildren},
 	})
@@ -80,7 +85,9 @@ func (d *drive) open(ctx context.Context) error {
 		return err
 	}
 	d.rt = rt
+	cfg := d.set.config
 	d.agent, err = rt.Create(ctx, runtime.Spec{
+		ReasoningEffort: cfg.ReasoningEffort, Temperature: cfg.Temperature, TopP: cfg.TopP, Seed: cfg.Seed, Stop: cfg.Stop,
 		Provider: d.set.provider, Model: d.set.model, MaxTokens: d.set.maxTokens,
 		System: d.set.system, CWD: d.set.cwd, MaxParallelToolCalls: d.set.maxParallel,
 	})
@@ -179,10 +186,11 @@ func (d *drive) finish(pending int, err error) (int, error) {
 	r := &d.record
 	code, problem := r.verdict(why, d.app.stop.code())
 	end := result{
-		Turn: r.turn, OK: problem == nil, ExitCode: code, Text: r.text, Usage: tokensOf(r.usage),
+		Turn: r.turn, OK: problem == nil, ExitCode: code, Text: r.text, Usage: tokensOf(r.usage), Requests: r.requests,
 		Steps: r.steps, ToolCalls: r.toolCalls, Retries: r.retries, Pending: pending, Error: problem,
 	}
-	end.UsageTotal = tokensOf(r.usage.Add(d.agent.DescendantUsage()))
+	total := r.usage.Add(d.agent.DescendantUsage())
+	end.UsageTotal, end.Cost = tokensOf(total), costOf(d.set.price, total)
 	end.Children = append([]childResult{}, d.tree.ended...)
 	if r.ended {
 		end.Ending, end.Cause = r.ending.Kind, string(r.ending.Cause.Kind)

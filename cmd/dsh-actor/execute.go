@@ -7,9 +7,11 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/dsh-actor/dsh-actor/actors/llm/demo"
+	"github.com/dsh-actor/dsh-actor/actors/llm/openai"
 )
 
 // Exit codes. They are part of what the command promises; a command that a
@@ -44,6 +46,7 @@ type app struct {
 
 	pace  time.Duration // of the demo
 	quiet time.Duration // of silence before it is mentioned
+	limit atomic.Int64  // when the adapter gives a silent request up, in Unix ms; 0 for none
 	hooks []any         // besides the default ones
 }
 
@@ -69,6 +72,11 @@ func (a *app) execute(ctx context.Context, args []string, signals <-chan os.Sign
 	a.stdout.shut()
 	a.stderr.shut()
 	return a.stop.code()
+}
+
+// stalling notes how long a silent request has left.
+func (a *app) stalling(_ context.Context, q openai.Quiet) {
+	a.limit.Store(time.Now().Add(q.Left).UnixMilli())
 }
 
 // command runs the command that args name.

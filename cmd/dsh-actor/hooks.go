@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dsh-actor/dsh-actor/cmd/dsh-actor/config"
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/hook"
 	"github.com/dsh-actor/dsh-actor/policy/retry"
@@ -12,9 +13,9 @@ import (
 
 // defaultHooks are the policies of an agent of the command line: the one place
 // to add one.
-func defaultHooks() []any {
+func defaultHooks(cfg *config.Loaded) []any {
 	return []any{
-		retry.New(retry.Options{}),
+		retry.New(cfg.Retry.Options()),
 	}
 }
 

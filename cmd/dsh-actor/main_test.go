@@ -186,7 +186,7 @@ var masks = []struct {
 	{regexp.MustCompile(`http://127\.0\.0\.1:\d+`), "http://SERVER"},
 }
 
-var counts = regexp.MustCompile(`("(?:input|output|cache_read)_tokens":|"(?:input|output|cacheRead)Tokens":)\d+|[\d,]+ tokens in.* out`)
+var counts = regexp.MustCompile(`("(?:input|output|cache_read)_tokens":|"(?:input|output|cacheRead)Tokens":|"cache_hit_ratio":)[\d.]+|[\d,]+ tokens in.* out`)
 
 // golden compares text with a file, or writes it with UPDATE=1.
 func golden(t *testing.T, name, text string, dirs ...string) {

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"strings"
 
+	"github.com/dsh-actor/dsh-actor/actors/llm"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
@@ -57,9 +60,11 @@ type result struct {
 	OK         bool          `json:"ok"`
 	ExitCode   int           `json:"exit_code"`
 	Text       string        `json:"text"`
-	Usage      tokens        `json:"usage"`       // without that of sub-agents
-	UsageTotal tokens        `json:"usage_total"` // with it
-	Children   []childResult `json:"children"`    // sub-agents at any depth, in the order in which they ended
+	Usage      tokens        `json:"usage"`          // without that of sub-agents
+	UsageTotal tokens        `json:"usage_total"`    // with it
+	Requests   int           `json:"requests"`       // without those of sub-agents
+	Cost       *cost         `json:"cost,omitempty"` // of usage_total, by the price of the run's model
+	Children   []childResult `json:"children"`       // sub-agents at any depth, in the order in which they ended
 	Steps      int           `json:"steps"`
 	ToolCalls  int           `json:"tool_calls"`
 	Retries    int           `json:"retries"`
@@ -84,10 +89,42 @@ type tokens struct {
 	CacheRead  *int64 `json:"cache_read_tokens,omitempty"`
 	CacheWrite *int64 `json:"cache_write_tokens,omitempty"`
 	Reasoning  *int64 `json:"reasoning_tokens,omitempty"`
+	// HitRatio is the part of the prompts that came from a cache; absent if
+	// nothing was told of one.
+	HitRatio *float64 `json:"cache_hit_ratio,omitempty"`
+}
+
+// cost is what a run cost by the configured price.
+type cost struct {
+	Amount   float64 `json:"amount"`
+	Currency string  `json:"currency"`
+}
+
+// costOf returns nil for a model whose price is not configured.
+func costOf(p llm.Price, u dsh.Usage) *cost {
+	if !p.Known() {
+		return nil
+	}
+	const places = 1e9 // beyond them floats only round
+	return &cost{math.Round(p.Of(u)*places) / places, first(p.Currency, llm.DefaultCurrency)}
+}
+
+// String returns the amount with as many digits as say something.
+func (c *cost) String() string {
+	digits := 4
+	if c.Amount >= 1 {
+		digits = 2
+	}
+	return strconv.FormatFloat(c.Amount, 'f', digits, 64) + " " + c.Currency
 }
 
 func tokensOf(u dsh.Usage) tokens {
-	return tokens{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.ReasoningTokens}
+	t := tokens{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.ReasoningTokens, nil}
+	if ratio, ok := u.CacheHitRatio(); ok {
+		ratio = math.Round(ratio*1e4) / 1e4
+		t.HitRatio = &ratio
+	}
+	return t
 }
 
 // writeJSON writes v on one line.

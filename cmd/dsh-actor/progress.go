@@ -82,6 +82,7 @@ func (p *progress) event(ev dsh.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.silence.broken()
+	p.app.limit.Store(0)
 	switch d := ev.Data.(type) {
 	case dsh.StepStart:
 		p.spoke, p.waiting = false, "the model"
@@ -168,8 +169,14 @@ func (p *progress) still(d time.Duration) {
 		}
 		what = strings.Join(names, ", ")
 	}
+	left := ""
+	if at := p.app.limit.Load(); at > 0 && len(p.running) == 0 {
+		if t := time.Until(time.UnixMilli(at)); t > 0 {
+			left = ", given up in " + short(t)
+		}
+	}
 	if what != "" {
-		p.write(faint, "  quiet for %s, waiting for %s", short(d), what)
+		p.write(faint, "  quiet for %s, waiting for %s%s", short(d), what, left)
 	}
 }
 
@@ -189,8 +196,15 @@ func (p *progress) end(r *record, end result, took time.Duration) {
 	if r.retries > 0 {
 		parts = append(parts, plural(r.retries, "retry"))
 	}
-	p.line(c, "%s", strings.Join(append(parts, count(r.usage), short(took)), " · "))
+	p.line(c, "%s", strings.Join(append(parts, count(r.usage)), " · ")+priced(end.Cost)+" · "+short(took))
 	if end.Pending > 0 {
 		p.line(warn, "%s accepted and not processed: still pending in session %s", plural(end.Pending, "message"), end.Session)
 	}
+}
+
+func priced(c *cost) string {
+	if c == nil {
+		return ""
+	}
+	return " · " + c.String()
 }

@@ -1,27 +1,25 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/dsh-actor/dsh-actor/actors/llm"
 	"github.com/dsh-actor/dsh-actor/actors/llm/demo"
 	"github.com/dsh-actor/dsh-actor/actors/llm/openai"
+	"github.com/dsh-actor/dsh-actor/cmd/dsh-actor/config"
 )
 
 // Names of the providers.
 const (
 	providerDemo     = "demo"
-	providerOpenAI   = "openai"
-	providerDeepSeek = "deepseek"
+	providerOpenAI   = config.OpenAI
+	providerDeepSeek = config.DeepSeek
 )
 
 var providerNames = []string{providerDemo, providerOpenAI, providerDeepSeek}
-
-const (
-	defaultDeepSeekURL   = "https://api.deepseek.com"
-	defaultDeepSeekModel = "deepseek-v4-flash"
-	defaultOpenAIURL     = "https://api.openai.com/v1"
-)
 
 // Variables of the environment. Keys come from here and from nowhere else.
 const (
@@ -41,43 +39,47 @@ type route struct {
 	served   llm.Provider
 	// note is said at the start; empty for none.
 	note string
+	// limits are per key; nil for the demo.
+	limits *llm.Limits
+	// price is the model's; the zero one is unknown.
+	price llm.Price
 	// release frees what the provider holds.
 	release func()
 }
 
-// route chooses the provider from the flags and the environment.
-func (a *app) route(f *runFlags) (route, error) {
-	r := route{provider: first(f.provider, a.env(envProvider)), release: func() {}}
+// route chooses the provider from the configuration.
+func (a *app) route(f *runFlags, cfg *config.Loaded, quiet func(context.Context, openai.Quiet)) (route, error) {
+	r := route{provider: cfg.Provider, release: func() {}}
 	named := "--provider"
 	if f.provider == "" {
 		named = envProvider
+		if a.env(envProvider) == "" {
+			named = "provider"
+		}
 	}
 	if r.provider == "" {
-		r.provider, r.note = a.guess(f)
+		r.provider, r.note = a.guess(cfg)
 	}
-	switch r.provider {
-	case providerDemo:
+	if r.provider == providerDemo {
 		return a.demoRoute(r, f)
-	case providerDeepSeek:
-		r.model = first(f.model, a.env(envModel), defaultDeepSeekModel)
-		return a.remote(r, f, defaultDeepSeekURL, envDeepSeekKey, openai.DialectDeepSeek)
-	case providerOpenAI:
-		if r.model = first(f.model, a.env(envModel)); r.model == "" {
-			return r, usagef("--provider %s needs a model: name one with --model or %s", r.provider, envModel)
-		}
-		return a.remote(r, f, defaultOpenAIURL, envOpenAIKey, openai.DialectAuto)
 	}
-	return r, oneOf(named, r.provider, providerNames)
+	if err := oneOf(named, r.provider, namesOf(cfg)); err != nil {
+		return r, err
+	}
+	if r.model = first(cfg.Model, cfg.Providers[r.provider].DefaultModel); r.model == "" {
+		return r, usagef("--provider %s needs a model: name one with --model or %s", r.provider, envModel)
+	}
+	return a.remote(r, cfg, quiet)
 }
 
 // guess returns the provider when none was named.
-func (a *app) guess(f *runFlags) (provider, note string) {
+func (a *app) guess(cfg *config.Loaded) (provider, note string) {
 	switch {
 	case a.env(envDeepSeekKey) != "":
 		return providerDeepSeek, ""
 	case a.env(envOpenAIKey) != "":
 		return providerOpenAI, ""
-	case first(f.baseURL, a.env(envBaseURL)) != "":
+	case cfg.BaseURL != "":
 		return providerOpenAI, ""
 	case a.env(envKey) != "":
 		return providerDeepSeek, ""
@@ -103,18 +105,21 @@ func (a *app) demoRoute(r route, f *runFlags) (route, error) {
 }
 
 // remote makes the provider of an OpenAI-compatible endpoint. A key is only
-// needed where there is none without it: at the provider's own address.
-func (a *app) remote(r route, f *runFlags, standard, keyName string, dialect openai.Dialect) (route, error) {
-	r.baseURL = first(f.baseURL, a.env(envBaseURL), standard)
-	key := first(a.env(envKey), a.env(keyName))
-	if key == "" && r.baseURL == standard {
-		return r, usagef("--provider %s needs a key: set %s or %s, or use '--provider %s'", r.provider, keyName, envKey, providerDemo)
+// needed where there is none without it: at the provider's own address, if it
+// names any.
+func (a *app) remote(r route, cfg *config.Loaded, quiet func(context.Context, openai.Quiet)) (route, error) {
+	p := cfg.Providers[r.provider]
+	r.baseURL = cfg.Address(r.provider)
+	if len(cfg.Keys(r.provider)) == 0 && len(p.APIKeyEnv) > 0 && r.baseURL == p.BaseURL {
+		return r, usagef("--provider %s needs a key: set %s or %s, or use '--provider %s'",
+			r.provider, strings.Join(p.APIKeyEnv, " or "), envKey, providerDemo)
 	}
-	p, err := openai.New(openai.Options{BaseURL: r.baseURL, APIKey: key, Dialect: dialect})
+	built, err := cfg.Build(r.provider, quiet)
 	if err != nil {
 		return r, usagef("--provider %s: %w", r.provider, err)
 	}
-	r.served, r.release = p, p.CloseIdleConnections
+	r.served, r.limits, r.release = built.Provider, &built.Limits, built.Release
+	r.price = built.Model(r.model).Price
 	return r, nil
 }
 
@@ -126,4 +131,16 @@ func first(texts ...string) string {
 		}
 	}
 	return ""
+}
+
+// namesOf returns the names of all providers: those that need no configuration
+// first.
+func namesOf(cfg *config.Loaded) []string {
+	names := slices.Clone(providerNames)
+	for _, name := range cfg.Names() {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }

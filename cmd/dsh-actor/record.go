@@ -17,46 +17,31 @@ type record struct {
 	toolCalls int
 	retries   int
 
-	// counted is the usage of an attempt that has not made a message (yet):
-	// a failed one costs, too.
-	counted dsh.Usage
+	ledger   dsh.Ledger
+	requests int
 }
 
 // add takes one event into the record.
 func (r *record) add(ev dsh.Event) {
+	r.ledger.Apply(&ev)
+	r.requests, r.usage = r.ledger.Total()
 	switch d := ev.Data.(type) {
 	case dsh.TurnStart:
 		r.turn, r.ended, r.text = d.Turn, false, ""
 	case dsh.StepStart:
 		r.steps++
-	case dsh.AssistantChunk:
-		if u, ok := d.Chunk.(dsh.Usage); ok {
-			r.counted = u
-		}
 	case dsh.AssistantMessage:
 		if text := dsh.TextOf(d.Message.Content); strings.TrimSpace(text) != "" {
 			r.text = text
 		}
-		if d.Usage != nil {
-			r.counted = *d.Usage
-		}
-		r.settle()
 	case dsh.ToolStarted:
 		r.toolCalls++
 	case dsh.RetryScheduled:
 		r.retries++
-		r.settle()
-	case dsh.StepEnd:
-		r.settle()
 	case dsh.TurnEnd:
 		r.ended, r.ending = true, d.Reason
 	default:
 	}
-}
-
-func (r *record) settle() {
-	r.usage = r.usage.Add(r.counted)
-	r.counted = dsh.Usage{}
 }
 
 // A reason is why the command itself ended a turn.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dsh-actor/dsh-actor/cmd/dsh-actor/config"
 )
 
 const runLong = `Run one prompt to its end: the model streams its answer to stdout, its tools
@@ -16,6 +18,11 @@ reads stdin also from a terminal.
 The provider is the first that is named by --provider, DSH_ACTOR_PROVIDER or a
 key in the environment. Without any of them a scripted demo answers, which needs
 no network and no model.
+
+Defaults come from .dsh-actor/config.yaml of the working directory, before it from
+~/.dsh-actor/config.yaml (or DSH_ACTOR_HOME/config.yaml): providers, models, limits,
+prices, retries. Flags come before the environment, that before the files. Keys
+are never read from a file.
 
 Environment:
   DEEPSEEK_API_KEY    key for --provider deepseek
@@ -64,6 +71,9 @@ type runFlags struct {
 	system       string
 	cwd          string
 	maxTokens    int
+	temperature  float64
+	topP         float64
+	seed         int64
 	maxParallel  int
 	tools        []string
 	allowOutside bool
@@ -99,12 +109,15 @@ func (a *app) runCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVarP(&f.file, "file", "f", "", "read the prompt from `FILE`")
-	flags.StringVar(&f.provider, "provider", "", "who answers, a `NAME`: "+strings.Join(providerNames, ", "))
-	flags.StringVar(&f.model, "model", "", "the provider's `NAME` of the model (deepseek: "+defaultDeepSeekModel+")")
+	flags.StringVar(&f.provider, "provider", "", "who answers, a `NAME`: "+strings.Join(providerNames, ", ")+" or one of the configuration")
+	flags.StringVar(&f.model, "model", "", "the provider's `NAME` of the model (deepseek: "+config.DeepSeekModel+")")
 	flags.StringVar(&f.baseURL, "base-url", "", "`URL` of an OpenAI-compatible endpoint, before /chat/completions")
 	flags.StringVar(&f.system, "system", "", "system prompt `TEXT` instead of the default one; {{cwd}}, {{model}} and {{provider}} are filled in")
 	flags.StringVar(&f.cwd, "cwd", "", "working `DIR` of the tools (default: the current one)")
 	flags.IntVar(&f.maxTokens, "max-tokens", 0, "most `N` tokens of one answer (default: the provider's)")
+	flags.Float64Var(&f.temperature, "temperature", 0, "sampling temperature `T` (default: the provider's)")
+	flags.Float64Var(&f.topP, "top-p", 0, "nucleus sampling `P` (default: the provider's)")
+	flags.Int64Var(&f.seed, "seed", 0, "sampling seed `N` (default: none)")
 	flags.IntVar(&f.maxParallel, "max-parallel-tools", 0, "most `N` tool calls of one answer at the same time (default: 10)")
 	flags.StringSliceVar(&f.tools, "tools", nil, "the tools that the agent has: `NAMES` with commas, or "+noTools+" (default: all; see 'dsh-actor tools')")
 	flags.BoolVar(&f.allowOutside, "allow-outside", false, "let the file tools leave the working directory")
@@ -137,7 +150,9 @@ func complete(cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("tools", completeTools))
 	must(cmd.MarkFlagDirname("cwd"))
-	for _, name := range []string{"model", "base-url", "system", "max-tokens", "max-parallel-tools", "max-depth", "max-children", "timeout"} {
+	for _, name := range []string{
+		"model", "base-url", "system", "max-tokens", "temperature", "top-p", "seed", "max-parallel-tools", "max-depth", "max-children", "timeout",
+	} {
 		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dsh-actor/dsh-actor/actors/llm/llmtest"
+	"github.com/dsh-actor/dsh-actor/cmd/dsh-actor/config"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
@@ -195,8 +196,8 @@ func TestEnvironment(t *testing.T) {
 		key, model, from string
 	}{
 		{"base URL alone", map[string]string{envModel: "m1"}, nil, "", "m1", providerOpenAI},
-		{"deepseek key", map[string]string{envDeepSeekKey: "k1"}, nil, "Bearer k1", defaultDeepSeekModel, providerDeepSeek},
-		{"own key", map[string]string{envDeepSeekKey: "k1", envKey: "k2"}, nil, "Bearer k2", defaultDeepSeekModel, providerDeepSeek},
+		{"deepseek key", map[string]string{envDeepSeekKey: "k1"}, nil, "Bearer k1", config.DeepSeekModel, providerDeepSeek},
+		{"own key", map[string]string{envDeepSeekKey: "k1", envKey: "k2"}, nil, "Bearer k2", config.DeepSeekModel, providerDeepSeek},
 		{"openai key", map[string]string{envOpenAIKey: "k3", envModel: "m1"}, nil, "Bearer k3", "m1", providerOpenAI},
 		{"flags first", map[string]string{envProvider: "demo", envModel: "m1", envOpenAIKey: "k3"},
 			[]string{"--provider", "openai", "--model", "m2"}, "Bearer k3", "m2", providerOpenAI},

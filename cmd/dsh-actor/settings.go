@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsh-actor/dsh-actor/cmd/dsh-actor/config"
 	"github.com/dsh-actor/dsh-actor/tool"
 )
 
@@ -23,6 +24,7 @@ type settings struct {
 	route
 	system      string
 	cwd         string
+	config      *config.Loaded
 	maxTokens   int
 	maxParallel int
 	tools       []tool.Tool
@@ -39,7 +41,7 @@ func (a *app) settings(f *runFlags, changed func(flag string) bool) (settings, e
 	var errs []error
 	note := func(err error) { errs = append(errs, err) }
 	set := settings{
-		system: defaultSystem, maxTokens: f.maxTokens, maxParallel: f.maxParallel,
+		system: defaultSystem, maxParallel: f.maxParallel,
 		timeout: f.timeout, output: f.output, verbose: f.verbose,
 	}
 	if changed("system") {
@@ -72,10 +74,48 @@ func (a *app) settings(f *runFlags, changed func(flag string) bool) (settings, e
 		set.tools, err = a.pickTools(f, changed("tools"), &set)
 		note(err)
 	}
-	set.route, err = a.route(f)
-	note(err)
+	for _, flag := range []struct {
+		name  string
+		value float64
+		most  float64
+	}{{"temperature", f.temperature, 2}, {"top-p", f.topP, 1}} {
+		if changed(flag.name) && (flag.value < 0 || flag.value > flag.most) {
+			note(usagef("--%s is %v; it must be between 0 and %v", flag.name, flag.value, flag.most))
+		}
+	}
+	cfg, err := config.Load(config.Sources{CWD: set.cwd, Env: a.env, Flags: f.given(changed)})
+	if err != nil {
+		note(err)
+	} else {
+		set.config, set.maxTokens = cfg, cfg.MaxTokens
+		set.route, err = a.route(f, cfg, a.stalling)
+		note(err)
+	}
 	slices.SortStableFunc(errs, func(a, b error) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	return set, errors.Join(errs...)
+}
+
+// given returns the values of the flags that were given, by key of the
+// configuration.
+func (f *runFlags) given(changed func(flag string) bool) map[string]any {
+	given := map[string]any{}
+	for _, v := range []struct {
+		flag, key string
+		value     any
+	}{
+		{"provider", "provider", f.provider},
+		{"model", "model", f.model},
+		{"base-url", "base_url", f.baseURL},
+		{"max-tokens", "max_tokens", f.maxTokens},
+		{"temperature", "temperature", f.temperature},
+		{"top-p", "top_p", f.topP},
+		{"seed", "seed", f.seed},
+	} {
+		if changed(v.flag) && v.value != "" {
+			given[v.key] = v.value
+		}
+	}
+	return given
 }
 
 // workingDirectory returns dir, or the current one, as an absolute path.

@@ -67,6 +67,9 @@ func count(u dsh.Usage) string {
 		in += *u.CacheReadTokens
 		if *u.CacheReadTokens > 0 {
 			cached = " (" + grouped(*u.CacheReadTokens) + " cached)"
+			if ratio, ok := u.CacheHitRatio(); ok {
+				cached = fmt.Sprintf(" (%s cached, %.0f %%)", grouped(*u.CacheReadTokens), 100*ratio)
+			}
 		}
 	}
 	if u.CacheWriteTokens != nil {
@@ -133,3 +136,6 @@ func summary(text string, more bool) string {
 	}
 	return ": " + plural(n-1, "line") + " " + oneLine(remark, 100)
 }
+
+// sortedKeys returns the keys of a map in order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -58,6 +58,10 @@ type (
 		Pos      dsh.Pos
 		Provider string
 		Failure  *dsh.Failure
+		// Content is what the attempt had streamed, Earlier the codes of the
+		// step's earlier failures.
+		Content []dsh.Block
+		Earlier []dsh.Code
 	}
 
 	// AskStopping asks the turn-stopping hooks.

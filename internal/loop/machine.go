@@ -92,6 +92,7 @@ type turn struct {
 	ending  dsh.Ending
 	err     error // behind an error ending
 	usage   dsh.Usage
+	failed  []dsh.Code // the step's attempts
 	answer  *dsh.Message
 	prompt  Prompt // of the open step
 }

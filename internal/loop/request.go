@@ -77,6 +77,13 @@ func (m *Machine) logHeader(in Prepared) *dsh.Header {
 	next := dsh.Header{
 		Config: in.Config, AdapterDefaults: in.Defaults, System: m.turn.prompt.System, Tools: m.turn.prompt.Tools,
 	}
+	if p := in.Config.Parameters; !p.Equal(m.header.Parameters) {
+		m.append(dsh.Event{Data: dsh.RequestParameters{Parameters: p}, Ignorable: true})
+		if last != nil {
+			last = m.header.Header // with the new ones
+			header = last
+		}
+	}
 	if !m.requested || !last.Equal(&next) {
 		reason := dsh.HeaderChange
 		switch {

@@ -72,7 +72,12 @@ func (s *streaming) end(m *Machine, err error) state {
 	finish := s.asm.Finish()
 	failure := failureOf(finish, err)
 	if failure != nil {
-		m.do(Recover{Pos: m.pos, Provider: s.header.Config.Provider, Failure: failure})
+		earlier := m.turn.failed
+		m.turn.failed = append(earlier[:len(earlier):len(earlier)], failure.Code)
+		m.do(Recover{
+			Pos: m.pos, Provider: s.header.Config.Provider, Failure: failure,
+			Content: s.asm.Blocks(), Earlier: earlier,
+		})
 		return recovering{failure: failure}
 	}
 	content := s.asm.Blocks()

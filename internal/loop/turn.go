@@ -175,6 +175,7 @@ func (m *Machine) enter(in Admitted) state {
 	}
 	m.turn.step++
 	m.turn.ending = dsh.Ending{}
+	m.turn.failed = nil
 	m.log(dsh.StepStart{Turn: m.lastTurn, Step: m.turn.step})
 	for _, message := range in.Messages {
 		if message.ID == "" {

@@ -10,9 +10,11 @@ package retry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dsh-actor/dsh-actor/dsh"
@@ -30,9 +32,30 @@ const (
 	Always Mode = "always"
 )
 
+// Truncated says what becomes of a stream that its server ended in order but
+// before the answer was complete (see [dsh.ErrStreamClosed]). Such a server has
+// often produced, and billed, what it sent, so asking again costs twice. A
+// connection that broke, a stall and an error in the stream are not meant: only
+// Never takes a broken connection in, too.
+type Truncated string
+
+// Levels of Options.Truncated.
+const (
+	// TruncatedNever: the failure stands, however the connection ended once
+	// the answer had begun.
+	TruncatedNever Truncated = "never"
+	// TruncatedUnseen: another attempt if nobody has seen text of this one, or
+	// if it was cut in a tool call, which is worth nothing alone.
+	TruncatedUnseen Truncated = "unseen"
+	// TruncatedAlways: another attempt, like any failure of the connection.
+	TruncatedAlways Truncated = "always"
+)
+
 // Defaults of [Options].
 const (
 	DefaultMaxRetries = 5
+	DefaultMaxEmpty   = 2
+	DefaultTruncated  = TruncatedUnseen
 	DefaultInitial    = 500 * time.Millisecond
 	DefaultMax        = 10 * time.Second
 	DefaultJitter     = 0.1
@@ -46,6 +69,13 @@ type Options struct {
 	Codes []dsh.Code
 	// MaxRetries of one step; 0 means [DefaultMaxRetries], negative none.
 	MaxRetries int
+	// MaxEmpty bounds the retries of empty answers among them, since a model
+	// that says nothing may go on saying it; 0 means [DefaultMaxEmpty],
+	// negative none. Other failures in between do not reset it; only an
+	// answer does.
+	MaxEmpty int
+	// Truncated is for Normal; empty means [DefaultTruncated].
+	Truncated Truncated
 	// The n-th wait is Initial doubled n-1 times, at most Max; zero values
 	// mean [DefaultInitial] and [DefaultMax]. A wait that the provider asks
 	// for takes its place if it is not above Max; above it the failure
@@ -74,6 +104,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxRetries == 0 {
 		o.MaxRetries = DefaultMaxRetries
+	}
+	if o.MaxEmpty == 0 {
+		o.MaxEmpty = DefaultMaxEmpty
+	}
+	if o.Truncated == "" {
+		o.Truncated = DefaultTruncated
 	}
 	if o.Initial <= 0 {
 		o.Initial = DefaultInitial
@@ -115,6 +151,9 @@ func (o Options) key() string {
 		key = append(key, o.MaxRetries, o.Codes)
 	}
 	key = append(key, o.Initial.Milliseconds(), o.Max.Milliseconds(), o.Jitter)
+	if o.MaxEmpty != DefaultMaxEmpty || o.Truncated != DefaultTruncated {
+		key = append(key, o.MaxEmpty, o.Truncated)
+	}
 	raw, err := json.Marshal(key)
 	if err != nil {
 		panic(err) // strings and numbers always marshal.
@@ -132,7 +171,7 @@ func (p *Policy) RequestError(
 	}
 	n := f.Pos.Attempt + 1
 	delay, ok := p.delay(f.Failure, n)
-	if !ok {
+	if !ok || !p.allows(f) {
 		return false, nil
 	}
 	if err := p.schedule(ctx, f, n, delay); err != nil {
@@ -149,6 +188,47 @@ func (p *Policy) RequestError(
 		RetryID: retryID(f), Turn: f.Pos.Turn, Step: f.Pos.Step, Retry: n,
 	}, dsh.SurfaceOp{}, nil)
 	return err == nil, err
+}
+
+// allows reports whether what the failed attempt had streamed, and the failures
+// before it, leave room for another.
+func (p *Policy) allows(f hook.FailedRequest) bool {
+	if p.opts.Mode != Normal {
+		return true
+	}
+	if f.Failure.Code == dsh.CodeEmptyResponse {
+		empty := 0
+		for _, code := range f.Earlier {
+			if code == dsh.CodeEmptyResponse {
+				empty++
+			}
+		}
+		return empty < p.opts.MaxEmpty
+	}
+	text, call := streamed(f.Content)
+	closed := errors.Is(f.Failure, dsh.ErrStreamClosed)
+	switch p.opts.Truncated {
+	case TruncatedNever:
+		return !closed && (f.Failure.Code != dsh.CodeTransport || len(f.Content) == 0)
+	case TruncatedUnseen:
+		return !closed || call || !text
+	case TruncatedAlways:
+	}
+	return true
+}
+
+// streamed reports whether content holds text that somebody saw, and a call.
+func streamed(content []dsh.Block) (text, call bool) {
+	for _, b := range content {
+		switch b := b.(type) {
+		case dsh.Text:
+			text = text || strings.TrimSpace(b.Text) != ""
+		case dsh.ToolCall:
+			call = true
+		default: // reasoning is shown by few and kept by none
+		}
+	}
+	return text, call
 }
 
 // delay returns how long to wait before the n-th retry; ok is false if there

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -22,6 +23,10 @@ type answer struct {
 	reasoning *prose
 	calls     calls
 	think     thinkSplitter
+
+	details  details
+	extra    json.RawMessage
+	logprobs []json.RawMessage
 
 	finish string // lower case; empty until the server told one
 	usage  *dsh.Usage
@@ -50,6 +55,7 @@ func (a *answer) add(c *wireChunk) []dsh.Chunk {
 		a.count(choice.Usage)
 		a.addDelta(&choice.Delta)
 		a.addDelta(&choice.Message)
+		a.logprobs = append(a.logprobs, choice.Logprobs.Content...)
 		if reason := choice.Finish.text; reason != "" && reason != "null" {
 			a.finish = strings.ToLower(reason)
 		}
@@ -70,6 +76,12 @@ func (a *answer) count(u *wireUsage) {
 
 func (a *answer) addDelta(d *wireDelta) {
 	a.addReasoning(d.reasoningText())
+	for _, piece := range d.ReasoningDetails {
+		a.details.add(piece)
+	}
+	if len(d.ExtraContent) > 0 {
+		a.extra = json.RawMessage(d.ExtraContent)
+	}
 	text := d.Content.text
 	if a.options.SplitThink {
 		var reasoning string
@@ -110,6 +122,9 @@ func (a *answer) addCall(d *wireDeltaCall) {
 	call, fresh := a.calls.find(d)
 	if fresh {
 		call.block = a.open(dsh.ToolCallBlock)
+	}
+	if len(d.ExtraContent) > 0 {
+		call.extra = json.RawMessage(d.ExtraContent)
 	}
 	name, arguments := call.extend(d)
 	if !fresh && name == nil && arguments == "" {
@@ -157,7 +172,7 @@ func (a *answer) end() ([]dsh.Chunk, error) {
 	if a.usage != nil {
 		a.out = append(a.out, *a.usage)
 	}
-	return append(a.out, dsh.Finish{Reason: dsh.FinishReason{Kind: a.kind()}}), nil
+	return append(a.out, dsh.Finish{Reason: dsh.FinishReason{Kind: a.kind()}, ReplayState: a.state()}), nil
 }
 
 // check returns why a finished stream is no answer, or nil.
@@ -167,7 +182,7 @@ func (a *answer) check() error {
 		if a.blocks == 0 {
 			return emptyResponse("the stream held nothing")
 		}
-		return fmt.Errorf("%w: [DONE] without a finish reason", ErrTruncated)
+		return fmt.Errorf("%w: [DONE] without a finish reason", errClosed)
 	case "content_filter":
 		return &dsh.Failure{Code: dsh.CodeContentFilter, Message: "openai: the content filter stopped the answer"}
 	case "error", "abort", "insufficient_system_resource":

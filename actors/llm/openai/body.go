@@ -150,10 +150,15 @@ func (b *eventBody) atEnd(err error) error {
 		return &strayError{b.stray}
 	case !b.sse.seen && errors.Is(err, io.EOF):
 		return errEmptyBody
-	case errors.Is(err, errMidEvent):
-		return errors.Join(ErrTruncated, err)
 	}
-	return ErrTruncated
+	ended := []error{ErrTruncated}
+	if errors.Is(err, errMidEvent) {
+		ended = append(ended, errMidEvent)
+	}
+	if b.sse.broken || errors.Is(err, io.ErrUnexpectedEOF) {
+		ended = append(ended, io.ErrUnexpectedEOF)
+	}
+	return errors.Join(ended...)
 }
 
 // isWholeAnswer reports whether the server ignored that a stream was asked

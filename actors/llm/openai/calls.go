@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/json"
 	"strings"
 
 	"github.com/dsh-actor/dsh-actor/dsh"
@@ -25,6 +26,7 @@ type slot struct {
 	id        dsh.CallID
 	name      string
 	arguments []byte
+	extra     json.RawMessage
 
 	index   count  // the server's, if it told one
 	wireID  string // the server's; empty if it told none

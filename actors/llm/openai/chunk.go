@@ -17,11 +17,14 @@ type wireChunk struct {
 }
 
 type wireChoice struct {
-	Index   count      `json:"index"`
-	Delta   wireDelta  `json:"delta"`
-	Message wireDelta  `json:"message"` // of an answer that is no stream
-	Finish  looseText  `json:"finish_reason"`
-	Usage   *wireUsage `json:"usage"`
+	Index    count      `json:"index"`
+	Delta    wireDelta  `json:"delta"`
+	Message  wireDelta  `json:"message"` // of an answer that is no stream
+	Finish   looseText  `json:"finish_reason"`
+	Usage    *wireUsage `json:"usage"`
+	Logprobs struct {
+		Content rawList `json:"content"`
+	} `json:"logprobs"`
 }
 
 type wireDelta struct {
@@ -30,13 +33,16 @@ type wireDelta struct {
 	ReasoningContent looseText          `json:"reasoning_content"`
 	Reasoning        looseText          `json:"reasoning"`
 	ToolCalls        callList           `json:"tool_calls"`
-	FunctionCall     *wireDeltaFunction `json:"function_call"` // before there were tool calls
+	FunctionCall     *wireDeltaFunction `json:"function_call"`     // before there were tool calls
+	ReasoningDetails rawList            `json:"reasoning_details"` // OpenRouter
+	ExtraContent     rawObject          `json:"extra_content"`     // Gemini
 }
 
 type wireDeltaCall struct {
-	Index    count             `json:"index"`
-	ID       looseText         `json:"id"`
-	Function wireDeltaFunction `json:"function"`
+	Index        count             `json:"index"`
+	ID           looseText         `json:"id"`
+	Function     wireDeltaFunction `json:"function"`
+	ExtraContent rawObject         `json:"extra_content"` // Gemini
 }
 
 type wireDeltaFunction struct {
@@ -70,6 +76,9 @@ func (d *wireDelta) reasoningText() string {
 		return d.ReasoningContent.text
 	case d.Reasoning.text != "":
 		return d.Reasoning.text
+	}
+	if d.Content.thinking == "" {
+		return detailText(d.ReasoningDetails)
 	}
 	return d.Content.thinking
 }

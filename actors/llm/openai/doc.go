@@ -28,7 +28,8 @@
 // the adapter finds out by itself is:
 //
 //   - TIMEOUT wrapping [ErrStalled]: a watchdog fired;
-//   - TRANSPORT wrapping [ErrTruncated]: the stream stopped before its end;
+//   - TRANSPORT wrapping [ErrTruncated]: the stream stopped before its end; it
+//     wraps [dsh.ErrStreamClosed] too where the server ended it in order;
 //   - TRANSPORT wrapping [ErrMalformed]: the answer is not a stream of JSON
 //     chunks, such as a proxy's HTML page;
 //   - TRANSPORT wrapping [ErrLeakedMarkup]: the model's tool call arrived as
@@ -38,8 +39,8 @@
 //
 // # What it leaves to others
 //
-// Retries and their delays (policy/retry), concurrency and rates (the actor of
-// package llm), repair of histories (the log is already in order), and the
+// Retries and their delays (policy/retry), concurrency and rates (package
+// admission), repair of histories (the log is already in order), and the
 // check of tool arguments: those reach the log as the model wrote them. Only
 // on the wire are arguments that are no JSON object replaced by {}, because
 // servers refuse a whole history for them.

@@ -3,10 +3,12 @@ package openai
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dsh-actor/dsh-actor/dsh"
@@ -18,13 +20,16 @@ const maxErrorBody = 256 << 10
 // exchange is what one request carries through go-openai: on the way out the
 // body to send, on the way back what go-openai drops.
 type exchange struct {
-	body  []byte
-	dog   *watchdog
-	abort func()
+	request *dsh.Request
+	own     http.Header // the agent's
+	body    []byte
+	dog     *watchdog
+	abort   func()
 
 	status     int
 	requestID  string
 	retryAfter *int64
+	resets     *int64 // when the rate limit is over, should nothing better be told
 }
 
 type exchangeKey struct{}
@@ -38,6 +43,7 @@ type doer struct {
 	client    *http.Client
 	headers   http.Header
 	initiator string
+	base      template
 }
 
 // Do sends the exchange's body in place of go-openai's. An answer with a
@@ -48,7 +54,9 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 	if !ok {
 		panic("openai: a request without an exchange")
 	}
-	d.rewrite(req, x.body)
+	if err := d.rewrite(req, x); err != nil {
+		return nil, err
+	}
 	resp, err := d.client.Do(req)
 	if err != nil {
 		return nil, err
@@ -57,23 +65,39 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 	resp.Body = &watched{resp.Body, x.dog}
 	if resp.StatusCode < http.StatusOK || resp.StatusCode >= http.StatusMultipleChoices {
 		x.retryAfter = retryAfter(resp.Header, time.Now())
+		x.resets = rateLimitReset(resp.Header, time.Now())
 		return nil, replyTo(resp)
 	}
 	resp.Body = newEventBody(resp.Body, x.abort)
 	return resp, nil
 }
 
-func (d *doer) rewrite(req *http.Request, body []byte) {
-	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+func (d *doer) rewrite(req *http.Request, x *exchange) error {
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
 	req.Body, _ = open()
 	req.GetBody = open
-	req.ContentLength = int64(len(body))
+	req.ContentLength = int64(len(x.body))
 	for name, values := range d.headers {
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
-	if i, ok := dsh.InitiatorFrom(req.Context()); ok && d.initiator != "" {
+	for name, values := range x.own {
+		if !isHeaderName(name) || !allHeaderValues(values) {
+			return &dsh.Failure{Code: dsh.CodeInvalid, Message: fmt.Sprintf("openai: header %q cannot be sent", name)}
+		}
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	i, ok := dsh.InitiatorFrom(req.Context())
+	if ok && d.initiator != "" {
 		req.Header.Set(d.initiator, initiatorValue(i))
 	}
+	if !d.base.isFixed() {
+		u, err := url.Parse(d.base.fill(string(i.Agent), string(x.request.Session), x.request.Pos.String()) + req.URL.Path[strings.LastIndex(req.URL.Path, completions):])
+		if err != nil {
+			return fmt.Errorf("openai: the filled base URL: %w", err)
+		}
+		req.URL, req.Host = u, u.Host
+	}
+	return nil
 }
 
 // initiatorValue writes an initiator as a query, which any header can carry.

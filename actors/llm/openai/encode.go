@@ -3,7 +3,9 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
@@ -40,7 +42,10 @@ var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
 // that of the request, and schemas their own; nothing depends on a map. The
 // members that change least come first.
 func (s *settings) encode(req *dsh.Request) ([]byte, error) {
-	c := req.Header.Config
+	c, p := req.Header.Config, req.Header.Config.Parameters
+	if err := s.checkSampling(c); err != nil {
+		return nil, err
+	}
 	fields := []field{
 		{"model", c.Model},
 		{"tools", wireTools(req.Header.Tools)},
@@ -49,10 +54,18 @@ func (s *settings) encode(req *dsh.Request) ([]byte, error) {
 		{"stream_options", streamOptions{IncludeUsage: true}},
 		{s.maxTokensField(), optional(c.MaxTokens, c.MaxTokens > 0)},
 		{"temperature", optional(c.Temperature, c.Temperature != nil)},
+		{"top_p", optional(p.TopP, p.TopP != nil)},
+		{"seed", optional(p.Seed, p.Seed != nil)},
+		{"logprobs", optional(true, p.Logprobs)},
+		{"top_logprobs", optional(p.TopLogprobs, p.TopLogprobs > 0)},
 		{"stop", optional(c.Stop, len(c.Stop) > 0)},
 	}
 	fields = append(fields, s.effort(c.ReasoningEffort)...)
-	for _, e := range s.extra {
+	own, err := membersOf(p.Body)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range slices.Concat(s.extra, own) {
 		fields = setField(fields, e)
 	}
 	return encodeObject(fields)
@@ -65,6 +78,9 @@ func (s *settings) maxTokensField() string {
 	return "max_tokens"
 }
 
+// effortsOff are the efforts that turn thinking off.
+var effortsOff = []string{"none", "off", "disabled"}
+
 // effort returns the fields of a reasoning effort. DeepSeek has a switch
 // beside it and three levels; an effort of "none" turns thinking off.
 func (s *settings) effort(effort string) []field {
@@ -74,9 +90,10 @@ func (s *settings) effort(effort string) []field {
 	case s.Dialect != DialectDeepSeek:
 		return []field{{"reasoning_effort", effort}}
 	}
-	switch effort {
-	case "none", "off", "disabled":
+	if slices.Contains(effortsOff, effort) {
 		return []field{{"thinking", thinking{"disabled"}}}
+	}
+	switch effort {
 	case "minimal":
 		effort = "low"
 	case "medium":
@@ -128,9 +145,10 @@ func encodeObject(fields []field) ([]byte, error) {
 		}
 		b.WriteByte(sep)
 		sep = ','
-		b.WriteByte('"')
-		b.WriteString(f.name)
-		b.WriteString(`":`)
+		if err := encodeJSON(&b, f.name); err != nil {
+			return nil, fmt.Errorf("openai: encode a name: %w", err)
+		}
+		b.WriteByte(':')
 		if err := encodeJSON(&b, f.value); err != nil {
 			return nil, fmt.Errorf("openai: encode %s: %w", f.name, err)
 		}
@@ -148,4 +166,38 @@ func encodeJSON(b *bytes.Buffer, v any) error {
 	}
 	b.Truncate(b.Len() - 1)
 	return nil
+}
+
+// errLogprobs says beforehand what DeepSeek answers with a 400.
+var errLogprobs = errors.New("openai: DeepSeek gives no log probabilities while it thinks; " +
+	"turn thinking off with the reasoning effort none")
+
+func (s *settings) checkSampling(c dsh.CallConfig) error {
+	thinks := !slices.Contains(effortsOff, c.ReasoningEffort)
+	if s.Dialect == DialectDeepSeek && thinks && (c.Parameters.Logprobs || c.Parameters.TopLogprobs > 0) {
+		return errLogprobs
+	}
+	return nil
+}
+
+// membersOf returns the members of an agent's own body, in their order; a null
+// leaves one out.
+func membersOf(body json.RawMessage) ([]field, error) {
+	if len(body) == 0 {
+		return nil, nil
+	}
+	members, ok := orderedMembers(body)
+	if !ok {
+		return nil, errors.New("openai: the parameters' body is no JSON object")
+	}
+	fields := make([]field, len(members))
+	for i, m := range members {
+		if slices.Contains(fixedFields, m.name) {
+			return nil, fmt.Errorf("openai: the body member %q is the adapter's own", m.name)
+		}
+		if fields[i].name = m.name; string(m.raw) != "null" {
+			fields[i].value = m.raw
+		}
+	}
+	return fields, nil
 }

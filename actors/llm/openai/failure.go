@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,7 +16,8 @@ import (
 
 // Causes of failures that the adapter finds out by itself, for errors.Is.
 var (
-	// ErrTruncated: the connection ended before the answer did.
+	// ErrTruncated: the connection ended before the answer did. It is a
+	// [dsh.ErrStreamClosed] too if the server ended it in order.
 	ErrTruncated = errors.New("openai: the stream ended before the answer did")
 	// ErrStalled: a watchdog fired.
 	ErrStalled = errors.New("openai: the server fell silent")
@@ -24,6 +26,9 @@ var (
 	// ErrLeakedMarkup: a tool call arrived as text.
 	ErrLeakedMarkup = errors.New("openai: the model wrote its tool call as text")
 )
+
+// errClosed is the end that a server made in order, where there was no [DONE].
+var errClosed = fmt.Errorf("%w (%w)", ErrTruncated, dsh.ErrStreamClosed)
 
 // What a failure quotes of an answer is bounded, in bytes: before secrets are
 // looked for, and after.
@@ -41,19 +46,29 @@ func (p *Provider) failure(ctx context.Context, s *exchange, err error) error {
 		err = stall
 	}
 	f := failureOf(err)
-	f.Message = p.readable(f.Message)
-	f.RequestID = p.readable(s.requestID)
+	secrets := p.secrets.with(s.own)
+	asked := retryText(f.Message) // of the whole text
+	f.Message = secrets.readable(f.Message)
+	f.RequestID = secrets.readable(s.requestID)
 	if f.Status == 0 && s.status >= http.StatusMultipleChoices {
 		f.Status = s.status
 	}
 	f.ProviderRetryAfterMs = s.retryAfter
+	if f.ProviderRetryAfterMs == nil && f.Code == dsh.CodeRateLimit {
+		if f.ProviderRetryAfterMs = asked; asked == nil {
+			f.ProviderRetryAfterMs = s.resets
+		}
+	}
+	if f.Code == dsh.CodeInvalid && f.Status != 0 {
+		f.Message += " [request: " + excerpt(secrets.redact(p.set.shapeOf(s.request, len(s.body))), maxShapeBytes) + "]"
+	}
 	return f
 }
 
 // readable returns text for a failure. It is redacted before it is cut, so
 // that no half of a secret is left at the end.
-func (p *Provider) readable(text string) string {
-	return excerpt(p.secrets.redact(text[:min(len(text), maxQuote)]), maxExcerpt)
+func (s secrets) readable(text string) string {
+	return excerpt(s.redact(text[:min(len(text), maxQuote)]), maxExcerpt)
 }
 
 // failureOf classifies err, whose text may hold secrets still. The cause it
@@ -87,7 +102,10 @@ func truncated(err error) *dsh.Failure {
 	if errors.Is(err, errMidEvent) {
 		message += ": " + errMidEvent.Error()
 	}
-	return &dsh.Failure{Code: dsh.CodeTransport, Message: message, Cause: ErrTruncated}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return &dsh.Failure{Code: dsh.CodeTransport, Message: message + ": the connection broke", Cause: ErrTruncated}
+	}
+	return &dsh.Failure{Code: dsh.CodeTransport, Message: message, Cause: errClosed}
 }
 
 func strayFailure(e *strayError) *dsh.Failure {

@@ -20,17 +20,20 @@ const (
 // wireMessage is a message as servers want it: content is never absent and
 // never null. Content is a string or a list of parts.
 type wireMessage struct {
-	Role       string     `json:"role"`
-	Content    any        `json:"content"`
-	Reasoning  *string    `json:"reasoning_content,omitempty"`
-	ToolCalls  []wireCall `json:"tool_calls,omitempty"`
-	ToolCallID string     `json:"tool_call_id,omitempty"`
+	Role       string            `json:"role"`
+	Content    any               `json:"content"`
+	Reasoning  *string           `json:"reasoning_content,omitempty"`
+	ToolCalls  []wireCall        `json:"tool_calls,omitempty"`
+	ToolCallID string            `json:"tool_call_id,omitempty"`
+	Details    []json.RawMessage `json:"reasoning_details,omitempty"`
+	Extra      json.RawMessage   `json:"extra_content,omitempty"`
 }
 
 type wireCall struct {
 	ID       string           `json:"id"`
 	Type     string           `json:"type"`
 	Function wireCallFunction `json:"function"`
+	Extra    json.RawMessage  `json:"extra_content,omitempty"`
 }
 
 type wireCallFunction struct {
@@ -54,7 +57,7 @@ func wireMessages(d Dialect, req *dsh.Request) []wireMessage {
 	for _, m := range req.Messages {
 		switch m.Role {
 		case dsh.RoleAssistant:
-			out = appendAssistant(out, d, m)
+			out = appendAssistant(out, d, m, replayOf(req.Header, m))
 		case dsh.RoleSystem:
 			out = appendSaid(out, goopenai.ChatMessageRoleSystem, m.Content)
 		default:
@@ -69,8 +72,11 @@ func wireMessages(d Dialect, req *dsh.Request) []wireMessage {
 // came, except to OpenAI, which never sends any. DeepSeek wants the member on
 // each message with calls, also where it sent none. A message that would be
 // empty is left out.
-func appendAssistant(out []wireMessage, d Dialect, m *dsh.Message) []wireMessage {
-	w := wireMessage{Role: goopenai.ChatMessageRoleAssistant, Content: dsh.TextOf(m.Content)}
+func appendAssistant(out []wireMessage, d Dialect, m *dsh.Message, back replayState) []wireMessage {
+	w := wireMessage{
+		Role: goopenai.ChatMessageRoleAssistant, Content: dsh.TextOf(m.Content),
+		Details: back.ReasoningDetails, Extra: back.ExtraContent,
+	}
 	var reasoning string
 	for _, b := range m.Content {
 		switch b := b.(type) {
@@ -81,6 +87,7 @@ func appendAssistant(out []wireMessage, d Dialect, m *dsh.Message) []wireMessage
 				ID:       callID(b.ID),
 				Type:     string(goopenai.ToolTypeFunction),
 				Function: wireCallFunction{b.Name, wireArguments(b.Arguments)},
+				Extra:    back.Calls[string(b.ID)],
 			})
 		default: // the text is taken as a whole; nothing else is an assistant's
 		}
@@ -88,7 +95,7 @@ func appendAssistant(out []wireMessage, d Dialect, m *dsh.Message) []wireMessage
 	if d != DialectOpenAI && (reasoning != "" || d == DialectDeepSeek && len(w.ToolCalls) > 0) {
 		w.Reasoning = &reasoning
 	}
-	if w.Content == "" && len(w.ToolCalls) == 0 && w.Reasoning == nil {
+	if w.Content == "" && len(w.ToolCalls) == 0 && w.Reasoning == nil && len(w.Details) == 0 {
 		return out
 	}
 	return append(out, w)

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +20,8 @@ import (
 // duration of zero means its default, a negative one no limit.
 type Options struct {
 	// BaseURL is what /chat/completions is appended to. Default
-	// https://api.deepseek.com.
+	// https://api.deepseek.com. Its path may hold {agent}, {session} and
+	// {attempt} (turn.step.attempt), which name each request to a gateway.
 	BaseURL string
 	// APIKey is sent as a bearer token. Empty sends none.
 	APIKey string
@@ -47,6 +49,14 @@ type Options struct {
 	// TotalTimeout limits the whole request. Default 2 hours: a server that
 	// only sends keep-alives ends some time.
 	TotalTimeout time.Duration
+
+	// Quiet is called when a request has been silent for QuietAfter, and again
+	// each time that the silence has doubled, so that somebody may be told
+	// before a timeout ends it. It runs on a goroutine of its own, must not
+	// block for long, and may find the request over. Nil tells nobody.
+	Quiet func(ctx context.Context, q Quiet)
+	// QuietAfter defaults to 15 seconds.
+	QuietAfter time.Duration
 
 	// Truncated says when an answer may end without [DONE]. Default
 	// RequireDone.
@@ -102,6 +112,7 @@ const (
 	defaultFirstByte = 5 * time.Minute
 	defaultIdle      = 5 * time.Minute
 	defaultTotal     = 2 * time.Hour
+	defaultQuiet     = 15 * time.Second
 )
 
 // fixedFields are those of the body that ExtraBody may not touch.
@@ -119,7 +130,7 @@ func (o Options) withDefaults() (settings, error) {
 	if o.BaseURL == "" {
 		o.BaseURL = defaultBaseURL
 	}
-	host, err := checkBaseURL(o.BaseURL)
+	host, err := checkTemplate(o.BaseURL)
 	errs = append(errs, err)
 	if o.Dialect == DialectAuto {
 		o.Dialect = dialectOf(host)
@@ -162,6 +173,7 @@ func (o *Options) fillTimeouts() {
 	fill(&o.IdleTimeout, defaultIdle)
 	fill(&o.TokenIdleTimeout, o.IdleTimeout)
 	fill(&o.TotalTimeout, defaultTotal)
+	fill(&o.QuietAfter, defaultQuiet)
 }
 
 func checkBaseURL(raw string) (host string, err error) {

@@ -29,8 +29,10 @@ func New(o Options) (*Provider, error) {
 		return nil, err
 	}
 	config := goopenai.DefaultConfig(set.APIKey)
-	config.BaseURL = set.BaseURL
-	config.HTTPClient = &doer{client: set.HTTPClient, headers: set.Headers, initiator: set.InitiatorHeader}
+	config.BaseURL = template(set.BaseURL).fill("x", "x", "x")
+	config.HTTPClient = &doer{
+		client: set.HTTPClient, headers: set.Headers, initiator: set.InitiatorHeader, base: template(set.BaseURL),
+	}
 	config.EmptyMessagesLimit = math.MaxUint
 	return &Provider{
 		set:     set,
@@ -59,13 +61,19 @@ func (p *Provider) Stream(ctx context.Context, req *dsh.Request) iter.Seq2[dsh.C
 		}
 		body, err := p.set.encode(req)
 		if err != nil {
-			yield(nil, &dsh.Failure{Code: dsh.CodeInvalid, Message: p.readable(err.Error()), Cause: err})
+			yield(nil, &dsh.Failure{Code: dsh.CodeInvalid, Message: p.secrets.readable(err.Error()), Cause: err})
 			return
 		}
 		requestCtx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		x := &exchange{body: body, dog: newWatchdog(p.set.Options, cancel), abort: func() { cancel(nil) }}
+		x := &exchange{
+			body: body, request: req, own: llm.HeadersFrom(ctx),
+			dog: newWatchdog(p.set.Options, cancel), abort: func() { cancel(nil) },
+		}
 		defer x.dog.stop()
+		if tell := p.set.Quiet; tell != nil {
+			x.dog.listen(func(q Quiet) { tell(ctx, q) })
+		}
 		r := &run{
 			p:      p,
 			ctx:    ctx,

@@ -19,13 +19,25 @@ var secretForms = []*regexp.Regexp{
 }
 
 // secrets are the texts that no failure may hold.
-type secrets struct{ replacer *strings.Replacer }
+type secrets struct {
+	known    []string
+	replacer *strings.Replacer
+}
 
 func newSecrets(key string, headers http.Header) secrets {
 	var known []string
 	if key != "" {
 		known = append(known, key)
 	}
+	return secrets{known: known}.with(headers)
+}
+
+// with returns the secrets with those of more headers.
+func (s secrets) with(headers http.Header) secrets {
+	if len(headers) == 0 && s.replacer != nil {
+		return s
+	}
+	known := slices.Clone(s.known)
 	for _, values := range headers {
 		for _, v := range values {
 			if len(v) >= shortestSecret {
@@ -36,10 +48,10 @@ func newSecrets(key string, headers http.Header) secrets {
 	// The longest first, so that none leaves the rest of another behind.
 	slices.SortFunc(known, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
-	for _, s := range known {
-		pairs = append(pairs, s, redacted)
+	for _, k := range known {
+		pairs = append(pairs, k, redacted)
 	}
-	return secrets{strings.NewReplacer(pairs...)}
+	return secrets{known, strings.NewReplacer(pairs...)}
 }
 
 // redact takes known secrets out of text, and whatever looks like one.

@@ -46,6 +46,8 @@ type sseReader struct {
 	spare []byte // of the event last returned
 	lines int    // of data
 	err   error  // met already
+
+	broken bool // the end came in the middle of an event and was none of the server's
 }
 
 func newSSEReader(r io.Reader) *sseReader {
@@ -81,6 +83,7 @@ func (r *sseReader) rest() (event, error) {
 	case isDone(ev.data):
 		return event{done: true}, nil
 	case !json.Valid(ev.data):
+		r.broken = r.broken || errors.Is(r.err, io.ErrUnexpectedEOF)
 		r.err = errMidEvent
 		return event{}, r.err
 	}

@@ -31,6 +31,7 @@ type watchdog struct {
 	paused   bool
 	stopped  bool
 	stall    error
+	quiet    *listener // nil if nobody listens
 }
 
 // Phases of a watchdog.
@@ -72,6 +73,9 @@ func (d *watchdog) byte() {
 		d.enter(phaseIdle, d.limits.IdleTimeout, now)
 	}
 	d.deadline = now.Add(limited(d.limit))
+	if d.quiet != nil {
+		d.quiet.byte = now
+	}
 	d.arm(now)
 }
 
@@ -91,6 +95,9 @@ func (d *watchdog) resume() {
 	now := time.Now()
 	d.paused, d.since = false, now
 	d.enter(phaseTokens, d.limits.TokenIdleTimeout, now)
+	if d.quiet != nil {
+		d.quiet.chunk, d.quiet.byte, d.quiet.next = now, now, d.quiet.first
+	}
 	d.arm(now)
 }
 
@@ -100,6 +107,9 @@ func (d *watchdog) stop() {
 	defer d.mu.Unlock()
 	d.stopped = true
 	d.timer.Stop()
+	if d.quiet != nil {
+		d.quiet.timer.Stop()
+	}
 }
 
 // stalled returns why the watchdog ended the request, or nil.
