@@ -123,13 +123,14 @@ func (d *drive) announce() {
 
 // follow shows the log until it is closed.
 func (d *drive) follow() {
+	ledger := d.tree.account()
 	for ev, err := range d.agent.Follow(context.Background(), 0) {
 		if err != nil {
 			d.progress.line(fail, "reading the log: %v", err)
 			return
 		}
 		d.record.add(ev)
-		d.tree.event(ev, nil)
+		d.tree.event(ev, nil, ledger)
 		d.progress.event(ev)
 	}
 }
@@ -190,7 +191,7 @@ func (d *drive) finish(pending int, err error) (int, error) {
 		Steps: r.steps, ToolCalls: r.toolCalls, Retries: r.retries, Pending: pending, Error: problem,
 	}
 	total := r.usage.Add(d.agent.DescendantUsage())
-	end.UsageTotal, end.Cost = tokensOf(total), costOf(d.set.price, total)
+	end.UsageTotal, end.Cost = tokensOf(total), costOf(d.set.price, d.tree.routes())
 	end.Children = append([]childResult{}, d.tree.ended...)
 	if r.ended {
 		end.Ending, end.Cause = r.ending.Kind, string(r.ending.Cause.Kind)

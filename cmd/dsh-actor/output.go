@@ -63,7 +63,7 @@ type result struct {
 	Usage      tokens        `json:"usage"`          // without that of sub-agents
 	UsageTotal tokens        `json:"usage_total"`    // with it
 	Requests   int           `json:"requests"`       // without those of sub-agents
-	Cost       *cost         `json:"cost,omitempty"` // of usage_total, by the price of the run's model
+	Cost       *cost         `json:"cost,omitempty"` // of usage_total, by the price of each model
 	Children   []childResult `json:"children"`       // sub-agents at any depth, in the order in which they ended
 	Steps      int           `json:"steps"`
 	ToolCalls  int           `json:"tool_calls"`
@@ -100,13 +100,27 @@ type cost struct {
 	Currency string  `json:"currency"`
 }
 
-// costOf returns nil for a model whose price is not configured.
-func costOf(p llm.Price, u dsh.Usage) *cost {
-	if !p.Known() {
-		return nil
+// costOf returns what requests to each model cost together. It returns nil if
+// the price of one of them is not configured, or in another currency: a sum
+// that leaves something out would mislead.
+func costOf(price func(model string) llm.Price, routes []dsh.RouteUsage) *cost {
+	var sum *cost
+	for _, r := range routes {
+		p := price(r.Model)
+		currency := first(p.Currency, llm.DefaultCurrency)
+		switch {
+		case !p.Known() || sum != nil && sum.Currency != currency:
+			return nil
+		case sum == nil:
+			sum = &cost{Currency: currency}
+		}
+		sum.Amount += p.Of(r.Usage)
 	}
-	const places = 1e9 // beyond them floats only round
-	return &cost{math.Round(p.Of(u)*places) / places, first(p.Currency, llm.DefaultCurrency)}
+	if sum != nil {
+		const places = 1e9 // beyond them floats only round
+		sum.Amount = math.Round(sum.Amount*places) / places
+	}
+	return sum
 }
 
 // String returns the amount with as many digits as say something.

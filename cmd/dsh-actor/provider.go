@@ -41,15 +41,17 @@ type route struct {
 	note string
 	// limits are per key; nil for the demo.
 	limits *llm.Limits
-	// price is the model's; the zero one is unknown.
-	price llm.Price
+	// price is that of a model; the zero one is unknown.
+	price func(model string) llm.Price
 	// release frees what the provider holds.
 	release func()
 }
 
 // route chooses the provider from the configuration.
 func (a *app) route(f *runFlags, cfg *config.Loaded, quiet func(context.Context, openai.Quiet)) (route, error) {
-	r := route{provider: cfg.Provider, release: func() {}}
+	r := route{
+		provider: cfg.Provider, release: func() {}, price: func(string) llm.Price { return llm.Price{} },
+	}
 	named := "--provider"
 	if f.provider == "" {
 		named = envProvider
@@ -119,7 +121,7 @@ func (a *app) remote(r route, cfg *config.Loaded, quiet func(context.Context, op
 		return r, usagef("--provider %s: %w", r.provider, err)
 	}
 	r.served, r.limits, r.release = built.Provider, &built.Limits, built.Release
-	r.price = built.Model(r.model).Price
+	r.price = func(model string) llm.Price { return built.Model(model).Price }
 	return r, nil
 }
 

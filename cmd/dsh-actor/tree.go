@@ -27,7 +27,8 @@ type childResult struct {
 type tree struct {
 	d *drive
 
-	mu     sync.Mutex // guards the rest, and the view
+	mu     sync.Mutex    // guards the rest, and the view
+	spent  []*dsh.Ledger // of each life of an agent
 	begun  map[string]time.Time
 	ended  []childResult
 	reader sync.WaitGroup
@@ -36,6 +37,29 @@ type tree struct {
 var _ delegation.Observer = (*tree)(nil)
 
 func newTree(d *drive) *tree { return &tree{d: d, begun: map[string]time.Time{}} }
+
+// account returns the ledger of an agent that is about to be followed.
+func (t *tree) account() *dsh.Ledger {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := new(dsh.Ledger)
+	t.spent = append(t.spent, l)
+	return l
+}
+
+// routes returns what the run spent on each model. It is complete when all
+// readers are done.
+func (t *tree) routes() []dsh.RouteUsage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var sum dsh.Ledger
+	for _, l := range t.spent {
+		for _, r := range l.Routes() {
+			sum.Add(r)
+		}
+	}
+	return sum.Routes()
+}
 
 // indent is where the lines of a sub-agent begin.
 func indent(depth int) string { return strings.Repeat("  ", depth+1) }
@@ -48,20 +72,20 @@ func (t *tree) ChildStarted(s delegation.Started) {
 	t.d.progress.line(plain, "%s⤷ %s", indent(s.Initiator.Depth), first(s.Label, "sub-agent"))
 	if a, ok := t.d.rt.Agent(s.Initiator.Agent); ok {
 		t.reader.Go(func() {
-			names := map[dsh.CallID]string{}
+			names, ledger := map[dsh.CallID]string{}, t.account()
 			for ev, err := range a.Follow(context.Background(), 0) {
 				if err != nil {
 					return
 				}
-				t.show(ev, s, names)
+				t.show(ev, s, names, ledger)
 			}
 		})
 	}
 }
 
 // show tells of an event of a sub-agent.
-func (t *tree) show(ev dsh.Event, s delegation.Started, names map[dsh.CallID]string) {
-	t.event(ev, &s.Initiator)
+func (t *tree) show(ev dsh.Event, s delegation.Started, names map[dsh.CallID]string, ledger *dsh.Ledger) {
+	t.event(ev, &s.Initiator, ledger)
 	in := indent(s.Initiator.Depth+1) + first(s.Label, "sub-agent") + " "
 	switch d := ev.Data.(type) {
 	case dsh.ToolStarted:
@@ -78,11 +102,16 @@ func (t *tree) show(ev dsh.Event, s delegation.Started, names map[dsh.CallID]str
 	}
 }
 
-// event hands an event to the view, which takes one at a time. Who is nil for
-// the run's own agent.
-func (t *tree) event(ev dsh.Event, who *dsh.Initiator) {
+// event hands an event to the view, which takes one at a time, and to the
+// agent's ledger; what came before a seed's end was paid by others. Who is nil
+// for the run's own agent.
+func (t *tree) event(ev dsh.Event, who *dsh.Initiator, ledger *dsh.Ledger) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if _, ok := ev.Data.(dsh.EndSeed); ok {
+		*ledger = dsh.Ledger{}
+	}
+	ledger.Apply(&ev)
 	t.d.view.event(ev, who)
 }
 
