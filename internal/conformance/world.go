@@ -26,7 +26,7 @@ type world struct {
 	*runtime.Runtime
 	d       *driver
 	options Options
-	store   session.Store
+	store   *noting
 
 	children *children // nil without sub-agents
 
@@ -38,7 +38,7 @@ type world struct {
 
 func (d *driver) newWorld(o Options) (*world, error) {
 	w := &world{
-		d: d, options: o, store: d.newStore(), contexts: slices.Clone(o.Contexts), modes: make(map[string]string),
+		d: d, options: o, store: &noting{Store: d.newStore()}, contexts: slices.Clone(o.Contexts), modes: make(map[string]string),
 	}
 	plugged := &plugin{w: w}
 	hooks := []any{plugged}
@@ -218,11 +218,7 @@ func (w *world) enter(
 		return err
 	}
 	close(s.made)
-	for header, err := range w.store.List(context.Background()) {
-		if err == nil && header.ID == s.agent.Session() {
-			s.record.Header = header
-		}
-	}
+	s.record.Header = w.store.header(s.agent.Session())
 	d.agents[key], d.current = s, s
 	return nil
 }
@@ -300,6 +296,44 @@ func (d *driver) resume(a *Action) error {
 	return w.enter(r.As, "resume", seed, func(spec runtime.Spec) (*runtime.Agent, error) {
 		return w.Resume(ctx, header.ID, spec)
 	})
+}
+
+// noting is a store that remembers the headers of the logs that were opened. A
+// store need not list a log that holds nothing.
+type noting struct {
+	session.Store
+	mu      sync.Mutex
+	headers map[dsh.SessionID]dsh.SessionHeader
+}
+
+// Create implements [session.Store].
+func (n *noting) Create(ctx context.Context, h dsh.SessionHeader) (session.Log, error) {
+	return n.note(n.Store.Create(ctx, h))
+}
+
+// Open implements [session.Store].
+func (n *noting) Open(ctx context.Context, id dsh.SessionID) (session.Log, error) {
+	return n.note(n.Store.Open(ctx, id))
+}
+
+func (n *noting) note(log session.Log, err error) (session.Log, error) {
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.headers == nil {
+		n.headers = make(map[dsh.SessionID]dsh.SessionHeader)
+	}
+	h := log.Header()
+	n.headers[h.ID] = h
+	return log, nil
+}
+
+func (n *noting) header(id dsh.SessionID) dsh.SessionHeader {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.headers[id]
 }
 
 // keep stores a log as an earlier process would have.
