@@ -18,7 +18,7 @@ var rows = [][]string{
 	{"actors/session", "actors/llm", "actors/toolpool"},
 	{"actors/agent"},
 	{"runtime"},
-	{"cmd/", "bench", "examples", "internal/conformance", "internal/actortest", "internal/archtest"},
+	{"cmd/", "bench", "examples", "internal/conformance", "internal/actortest", "internal/archtest", "internal/torture"},
 }
 
 // beside lists the imports allowed within a row.

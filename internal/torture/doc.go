@@ -1,0 +1,24 @@
+// Package torture kills processes and breaks disks under running agents and
+// looks at what is left. It is tests only.
+//
+// What holds after any crash, and is checked after each:
+//
+//   - Every session opens, or has left no log and nothing that needed one.
+//     What an earlier look found in a log is still there; numbers have no gaps.
+//   - A tool body ran at most once for a call, and never without its tool/call
+//     in the log. A result that says the call never ran tells the truth, and so
+//     does one without an error.
+//   - A model was asked only what the log yields: the header and the messages
+//     of each request are the fold of the log up to its answer, and pass
+//     dsh.CheckRequest.
+//   - Closers are idempotent, and a resumed session takes the next prompt.
+//
+// What an acknowledged message is promised: Start, Followup and Do return when
+// the message is a fact in the log that the session keeps, which is before it
+// is in the store. It is durable with the first barrier behind it, so before
+// its turn asks a model anything, and before Close returns; without a barrier
+// it is written, not synced, within session.WriteDelay. A crash in between
+// loses it. Therefore an acknowledged message is in the log exactly once if its
+// turn was seen to complete, if anything that its sender sent later is in the log,
+// or if the runtime was closed behind it; otherwise once or not at all.
+package torture
