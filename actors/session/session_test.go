@@ -27,6 +27,7 @@ type disk struct {
 	mu      sync.Mutex
 	delay   time.Duration
 	err     error
+	calls   int
 	appends []int // how many events each append brought
 	syncs   int
 	closed  bool
@@ -34,6 +35,7 @@ type disk struct {
 
 func (d *disk) fault() error {
 	d.mu.Lock()
+	d.calls++
 	delay, err := d.delay, d.err
 	d.mu.Unlock()
 	time.Sleep(delay)
@@ -196,6 +198,63 @@ func TestWriteBehind(t *testing.T) {
 		if len(f.disk.appends) != 1 || f.disk.appends[0] != 50 || f.disk.syncs != 0 {
 			t.Errorf("appends %v, %d syncs", f.disk.appends, f.disk.syncs)
 		}
+	})
+}
+
+// stored returns how many events the store has.
+func (f *fixture) stored() int {
+	f.t.Helper()
+	events, err := f.disk.Read(f.t.Context(), 0, 0)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return len(events)
+}
+
+// What comes while the store is busy is not left behind when nothing follows,
+// whatever made the store busy.
+func TestWriteBehindAWrite(t *testing.T) {
+	for _, barrier := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, false)
+			f.append(1)
+			if barrier {
+				f.flush(1)
+			} else {
+				time.Sleep(session.WriteDelay) // the write begins
+			}
+			synctest.Wait()
+			f.append(1)
+			time.Sleep(3 * session.WriteDelay)
+			synctest.Wait()
+			if n := f.stored(); n != 2 {
+				t.Errorf("behind a barrier: %v; %d events stored", barrier, n)
+			}
+		})
+	}
+}
+
+// A store that fails while nobody waits for it is tried again, less and less
+// often, until it is well.
+func TestWriteBehindIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, false)
+		f.disk.set(errors.New("no space left"))
+		f.append(3)
+		time.Sleep(time.Hour)
+		f.disk.mu.Lock()
+		f.disk.err = nil
+		tries := f.disk.calls
+		f.disk.mu.Unlock()
+		if n := f.stored(); n != 0 || tries < 100 || tries > 1_000 {
+			t.Errorf("%d events stored, %d tries in an hour", n, tries)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := f.stored(); n != 3 {
+			t.Errorf("%d events stored", n)
+		}
+		f.want("[]")
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/zap"
 
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
@@ -33,6 +34,8 @@ type writer struct {
 	isDue   bool
 	synced  dsh.Seq // durable before
 	timer   *time.Timer
+	// failures is how many writes failed in a row.
+	failures int
 }
 
 // writing returns the writer, which exists from the first use on.
@@ -95,10 +98,19 @@ func (s *session) queue(c actor.Context, events []dsh.Event) {
 		s.write(c)
 		return
 	}
-	if w.timer == nil && !w.busy {
-		root, self := c.ActorSystem().Root, c.Self()
-		w.timer = time.AfterFunc(WriteDelay, func() { root.Send(self, due{}) })
+	s.writeLater(c)
+}
+
+// writeLater sees to it that what nobody asks to be durable is written, however
+// quiet the session is from now on. A store that fails is tried less and less
+// often.
+func (s *session) writeLater(c actor.Context) {
+	w := s.writer
+	if w.timer != nil || w.busy || w.closed || len(w.tail) == 0 {
+		return
 	}
+	root, self := c.ActorSystem().Root, c.Self()
+	w.timer = time.AfterFunc(WriteDelay<<min(w.failures, 6), func() { root.Send(self, due{}) })
 }
 
 // write starts the goroutine that writes, if there is a reason to and none is
@@ -146,14 +158,21 @@ func (s *session) wrote(c actor.Context, done wrote) {
 		s.stored = done.next
 	}
 	if done.err != nil {
-		s.settle(c, fmt.Errorf("session: write: %w", done.err))
+		err := fmt.Errorf("session: write: %w", done.err)
+		if w.failures++; len(w.asked)+len(w.closing) == 0 && w.failures == 1 {
+			s.cfg.Logger.Warn("session is behind", zap.String("session", string(s.cfg.Log.Header().ID)), zap.Error(err))
+		}
+		s.settle(c, err)
+		s.writeLater(c)
 		return
 	}
+	w.failures = 0
 	if done.synced {
 		w.synced = done.next
 	}
 	s.settle(c, nil)
 	s.write(c)
+	s.writeLater(c)
 }
 
 // settle answers the questions that are decided: all of them after an error,
