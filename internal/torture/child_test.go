@@ -2,15 +2,16 @@ package torture
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,16 +71,29 @@ type served struct {
 
 // digest identifies what a model is asked.
 func digest(h *dsh.Header, messages []*dsh.Message) string {
+	return digestBy(h, messages, sumOf)
+}
+
+// digestBy is digest for sums of messages that are known.
+func digestBy(h *dsh.Header, messages []*dsh.Message, sum func(*dsh.Message) uint64) string {
 	header, err := json.Marshal(h)
 	if err != nil {
 		return err.Error()
 	}
-	sum := sha256.New()
-	sum.Write(header)
+	all := fnv.New64a()
+	all.Write(header)
+	var word [8]byte
 	for _, m := range messages {
-		sum.Write(m.AppendJSON(nil))
+		binary.LittleEndian.PutUint64(word[:], sum(m))
+		all.Write(word[:])
 	}
-	return hex.EncodeToString(sum.Sum(nil))
+	return strconv.FormatUint(all.Sum64(), 36)
+}
+
+func sumOf(m *dsh.Message) uint64 {
+	sum := fnv.New64a()
+	sum.Write(m.AppendJSON(nil))
+	return sum.Sum64()
 }
 
 // A life is the world of one process: a model and tools that leave marks

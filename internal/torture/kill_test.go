@@ -43,13 +43,14 @@ func TestKills(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var total counts
 	done, round := 0, 0
-	for ; done < kills && (deadline.IsZero() || time.Now().Before(deadline)); round++ {
+	goOn := func() bool { return done < kills && (deadline.IsZero() || time.Now().Before(deadline)) }
+	for ; goOn(); round++ {
 		p := plan{
 			Dir: t.TempDir(), Seed: rng.Uint64(),
 			Raw: round%2 == 1, Each: round%3 == 1, Forgetful: round%4 > 1,
 		}
 		w := newWitness(p)
-		for range min(perStore, kills-done) {
+		for i := 0; i < perStore && goOn(); i++ {
 			if err := w.live(t.Context(), rng, true); err != nil {
 				t.Fatalf("kill %d, store %+v: %v", done+1, w.plan, err)
 			}
