@@ -121,7 +121,7 @@ func (l *life) runtime() (*runtime.Runtime, error) {
 		return nil, err
 	}
 	if l.Forgetful {
-		store = forgetful{store}
+		store = forgetful{store, l.plan}
 	}
 	return runtime.New(runtime.Options{
 		Store:     store,

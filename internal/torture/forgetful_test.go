@@ -2,6 +2,10 @@ package torture
 
 import (
 	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
 	"sync"
 
 	"github.com/dsh-actor/dsh-actor/actors/session"
@@ -9,27 +13,33 @@ import (
 )
 
 // forgetful is a store that keeps what was not synced in memory, so that a
-// kill loses what a power failure may lose.
-type forgetful struct{ session.Store }
+// kill loses what a power failure may lose. It notes how long a log is after
+// each sync; whoever killed the process may cut off what is behind that.
+type forgetful struct {
+	session.Store
+	plan plan
+}
 
 func (f forgetful) Create(ctx context.Context, h dsh.SessionHeader) (session.Log, error) {
-	return forget(f.Store.Create(ctx, h))
+	return f.forget(f.Store.Create(ctx, h))
 }
 
 func (f forgetful) Open(ctx context.Context, id dsh.SessionID) (session.Log, error) {
-	return forget(f.Store.Open(ctx, id))
+	return f.forget(f.Store.Open(ctx, id))
 }
 
-func forget(log session.Log, err error) (session.Log, error) {
+func (f forgetful) forget(log session.Log, err error) (session.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &forgetfulLog{Log: log}, nil
+	return &forgetfulLog{Log: log, plan: f.plan}, nil
 }
 
 // forgetfulLog is not read behind its first append.
 type forgetfulLog struct {
 	session.Log
+	plan plan
+
 	mu       sync.Mutex
 	unsynced []dsh.Event
 }
@@ -48,5 +58,46 @@ func (l *forgetfulLog) Sync(ctx context.Context) error {
 		return err
 	}
 	l.unsynced = nil
-	return l.Log.Sync(ctx)
+	if err := l.Log.Sync(ctx); err != nil {
+		return err
+	}
+	return l.plan.keep(l.Header().ID)
+}
+
+// file returns the file of a session's log, or nothing if there is none.
+func (p plan) file(id dsh.SessionID) string {
+	found, err := filepath.Glob(filepath.Join(p.Dir, "logs", "*", string(id), "session.jsonl*"))
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	return found[0]
+}
+
+func (p plan) lengths(id dsh.SessionID) string { return filepath.Join(p.Dir, "lengths-"+string(id)) }
+
+// keep notes that a log is durable as it is.
+func (p plan) keep(id dsh.SessionID) error {
+	info, err := os.Stat(p.file(id))
+	if err != nil {
+		return err
+	}
+	return mark(p.lengths(id), strconv.FormatInt(info.Size(), 10))
+}
+
+// tear cuts off some of what is not durable of a log, and returns whether there
+// was anything.
+func (p plan) tear(id dsh.SessionID, rng *rand.Rand) (bool, error) {
+	lengths, err := linesOf(p.lengths(id))
+	if err != nil || len(lengths) == 0 {
+		return false, err
+	}
+	durable, err := strconv.ParseInt(lengths[len(lengths)-1], 10, 64)
+	if err != nil {
+		return false, err
+	}
+	info, err := os.Stat(p.file(id))
+	if err != nil || info.Size() <= durable {
+		return false, err
+	}
+	return true, os.Truncate(p.file(id), durable+rng.Int64N(info.Size()-durable))
 }

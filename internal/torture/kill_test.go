@@ -61,9 +61,9 @@ func TestKills(t *testing.T) {
 		}
 		total.add(w.count)
 	}
-	t.Logf("%d kills survived on %d stores: looked at %d events, %d requests, %d tool bodies, %d closers; "+
+	t.Logf("%d kills survived on %d stores: looked at %d events, %d requests, %d tool bodies, %d closers, %d torn logs; "+
 		"%d messages acknowledged, %d of them lost before a barrier",
-		done, round, total.events, total.requests, total.bodies, total.closers, total.acknowledged, total.lost)
+		done, round, total.events, total.requests, total.bodies, total.closers, total.torn, total.acknowledged, total.lost)
 	if total.events == 0 || total.requests == 0 || total.bodies == 0 || total.acknowledged == 0 {
 		t.Error("nothing happened that could have gone wrong")
 	}
@@ -74,6 +74,7 @@ func (c *counts) add(d counts) {
 	c.requests += d.requests
 	c.bodies += d.bodies
 	c.closers += d.closers
+	c.torn += d.torn
 	c.acknowledged += d.acknowledged
 	c.lost += d.lost
 }
@@ -85,6 +86,15 @@ func (w *witness) live(ctx context.Context, rng *rand.Rand, kill bool) error {
 	w.Life++
 	if err := w.process(ctx, rng, kill); err != nil {
 		return err
+	}
+	for i := range agents {
+		torn, err := w.tear(sessionOf(i), rng)
+		if err != nil {
+			return err
+		}
+		if torn {
+			w.count.torn++
+		}
 	}
 	if err := w.look(ctx); err != nil {
 		return err
@@ -120,7 +130,7 @@ func (w *witness) process(ctx context.Context, rng *rand.Rand, kill bool) error 
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	early, moment := rng.IntN(5) == 0, time.Duration(rng.IntN(150_000))*time.Microsecond
+	early, moment := rng.IntN(5) == 0, time.Duration(rng.IntN(80_000))*time.Microsecond
 	end := func() {
 		if kill {
 			_ = cmd.Process.Kill()

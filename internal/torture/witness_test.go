@@ -30,7 +30,7 @@ type said struct {
 
 // counts is what was looked at.
 type counts struct {
-	events, requests, bodies, closers int
+	events, requests, bodies, closers, torn int
 	// acknowledged messages, and those of them that a crash took.
 	acknowledged, lost int
 }
@@ -92,6 +92,11 @@ func (w *witness) look(ctx context.Context) error {
 		events, err := readLog(ctx, store, id)
 		if err != nil && !errors.Is(err, session.ErrNotFound) {
 			return fmt.Errorf("%s: %w", id, err)
+		}
+		if w.Forgetful && err == nil {
+			if err := w.keep(id); err != nil {
+				return err
+			}
 		}
 		mine := slices.DeleteFunc(slices.Clone(bodies), func(call string) bool {
 			return !strings.HasPrefix(call, string(id)+"/")
