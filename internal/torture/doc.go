@@ -1,6 +1,10 @@
 // Package torture kills processes and breaks disks under running agents and
 // looks at what is left. It is tests only.
 //
+// Processes are killed with SIGKILL. A kill keeps what was written and not
+// synced; half of the stores therefore lose that as well, or keep a torn part
+// of it, as after a power failure.
+//
 // What holds after any crash, and is checked after each:
 //
 //   - Every session opens, or has left no log and nothing that needed one.
