@@ -52,7 +52,8 @@ func (a *Agent) Session() dsh.SessionID { return a.session }
 func (a *Agent) Tools() *tool.Registry { return a.gear.tools }
 
 // Followup queues a message for a turn of its own and wakes the agent. When it
-// returns nil the message is in the log.
+// returns nil the message is in the log, which is durable at its next barrier:
+// at the latest when a step is proposed with the message.
 func (a *Agent) Followup(ctx context.Context, m *dsh.Message) error {
 	return a.Do(ctx, Followup(m))
 }
