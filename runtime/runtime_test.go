@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -240,92 +239,6 @@ func TestTheIDIsFreeAfterDispose(t *testing.T) {
 	})
 }
 
-// A reader that starts late or reads slowly gets every event once, in order.
-func TestReadersLoseNothing(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		const turns = 5
-		w := newWorld(t, runtime.Options{}, slices.Repeat([]script.Response{script.Text("abcdefghij", 10)}, turns)...)
-		a := w.agent(t, runtime.Spec{})
-		var readers sync.WaitGroup
-		counts := make([]int, 4)
-		for i := range counts {
-			readers.Go(func() {
-				time.Sleep(time.Duration(i) * time.Second)
-				next := dsh.Seq(0)
-				for ev, err := range a.Follow(context.Background(), 0) {
-					if err != nil {
-						t.Errorf("reader %d: %v", i, err)
-						return
-					}
-					if ev.Seq != next {
-						t.Errorf("reader %d: event %d follows %d", i, ev.Seq, next-1)
-					}
-					next++
-					counts[i]++
-					time.Sleep(time.Duration(i) * time.Millisecond)
-				}
-			})
-		}
-		for range turns {
-			if _, err := a.Run(t.Context(), "go"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s, _ := a.State(t.Context())
-		if err := a.Dispose(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		readers.Wait() // Follow ends with the agent
-		for i, n := range counts {
-			if n != int(s.Next) {
-				t.Errorf("reader %d got %d of %d events", i, n, s.Next)
-			}
-		}
-	})
-}
-
-func TestFollowEndsWithItsContext(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		a := newWorld(t, runtime.Options{}).agent(t, runtime.Spec{})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		var last error
-		for _, err := range a.Follow(ctx, 0) {
-			last = err
-		}
-		if !errors.Is(last, context.DeadlineExceeded) {
-			t.Errorf("Follow ended with %v", last)
-		}
-	})
-}
-
-func TestNotices(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		a := newWorld(t, runtime.Options{}, script.Text("x", 1)).agent(t, runtime.Spec{})
-		var got []string
-		var done sync.WaitGroup
-		notices := a.Notices(context.Background(), 16)
-		done.Go(func() {
-			for n := range notices {
-				got = append(got, n.Type())
-			}
-		})
-		if _, err := a.Run(t.Context(), "go"); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Dispose(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		done.Wait()
-		want := []string{
-			"agent/inbox/inserted", "agent/status", "agent/inbox/claimed", "agent/status", "agent/disposed",
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("notices %q, want %q", got, want)
-		}
-	})
-}
-
 func TestMaintenanceSeesItsCancel(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := newWorld(t, runtime.Options{}).agent(t, runtime.Spec{})
@@ -394,67 +307,6 @@ func TestForkLeavesTheParentAlone(t *testing.T) {
 		var refused *dsh.ForkError
 		if _, err := w.Fork(t.Context(), a.Session(), 3, runtime.Spec{}); !errors.As(err, &refused) {
 			t.Errorf("a fork inside a turn: %v", err)
-		}
-	})
-}
-
-// breaker makes the agent's own actor panic once.
-type breaker struct{ at string }
-
-func (b *breaker) Logged(ev dsh.Event, _ func(observed)) {
-	if ev.Type() == b.at {
-		b.at = ""
-		panic("injected")
-	}
-}
-
-func (*breaker) Noticed(hook.Notice, func(observed)) {}
-
-// A bug of ours tells everyone who waits, takes nothing else down, and the
-// agent goes on from its log.
-func TestAFailedActorIsReopenedFromItsLog(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t, runtime.Options{}, script.Text("lost", 1), script.Text("other", 1), script.Text("back", 1))
-		other := w.agent(t, runtime.Spec{})
-		a := w.agent(t, runtime.Spec{Observer: &breaker{at: dsh.TypeStepEnd}})
-		if _, err := a.Run(t.Context(), "first"); err == nil {
-			t.Fatal("the caller was not told")
-		}
-		if o, err := other.Run(t.Context(), "hi"); err != nil || o.Text() != "other" {
-			t.Errorf("the other agent: %+v, %v", o, err)
-		}
-		o, err := a.Run(t.Context(), "second")
-		if err != nil || o.Text() != "back" || o.Turn != 2 {
-			t.Fatalf("Run = %+v, %v", o, err)
-		}
-		got := types(t, a)
-		if !slices.Contains(got, "turn/end interrupted") {
-			t.Errorf("the log does not close the broken turn: %q", got)
-		}
-		s, _ := a.State(t.Context())
-		if err := dsh.CheckRequest(s.Messages); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// A panic in user code is an error of that code.
-func TestPanicsOfUserCode(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		call := script.Calls(dsh.ToolCall{ID: "c", Name: "bad", Arguments: "{}"})
-		w := newWorld(t, runtime.Options{},
-			script.Response{script.Do{Func: func(context.Context) { panic("provider") }}},
-			call, script.Text("after the tool", 1))
-		a := w.agent(t, runtime.Spec{Tools: []tool.Tool{
-			tool.Func("bad", "Panics.", func(context.Context, struct{}) (string, error) { panic("tool") }),
-		}})
-		o, err := a.Run(t.Context(), "the provider panics")
-		if err != nil || o.Ending.Kind != dsh.EndError {
-			t.Errorf("provider: %+v, %v", o, err)
-		}
-		o, err = a.Run(t.Context(), "the tool panics")
-		if err != nil || o.Text() != "after the tool" {
-			t.Errorf("tool: %+v, %v", o, err)
 		}
 	})
 }

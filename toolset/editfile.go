@@ -34,16 +34,11 @@ func (t editFile) run(ctx context.Context, in editArgs) (tool.Result, error) {
 	case in.New:
 		return tool.Result{}, tool.Errorf(CodeNoChange, "old_string and new_string are the same; nothing would change.")
 	}
-	p, err := t.locate(in.Path)
+	p, done, err := t.change(ctx, in.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	defer p.close()
-	unlock, err := changing.lock(ctx, p.key)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	defer unlock()
+	defer done()
 
 	content, info, err := p.read(t.maxFile)
 	if err != nil {

@@ -67,6 +67,20 @@ func (w *workspace) locate(path string) (*place, error) {
 	return &place{root: root, rel: rel, key: found, shown: filepath.ToSlash(shown)}, nil
 }
 
+// change locates a file that is to be changed and keeps other changes of it
+// waiting until done is called.
+func (w *workspace) change(ctx context.Context, path string) (p *place, done func(), err error) {
+	if p, err = w.locate(path); err != nil {
+		return nil, nil, err
+	}
+	unlock, err := changing.lock(ctx, p.key)
+	if err != nil {
+		p.close()
+		return nil, nil, err
+	}
+	return p, func() { unlock(); p.close() }, nil
+}
+
 // follow follows the symbolic links of path as far as it exists.
 func follow(path string) (string, error) {
 	found, err := filepath.EvalSymlinks(path)

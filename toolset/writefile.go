@@ -31,16 +31,11 @@ func (t writeFile) run(ctx context.Context, in writeArgs) (tool.Result, error) {
 	if int64(len(in.Content)) > t.maxFile {
 		return tool.Result{}, tool.Errorf(CodeTooLarge, "The content has %d bytes; this tool takes at most %d. Write it in parts, or with a command.", len(in.Content), t.maxFile)
 	}
-	p, err := t.locate(in.Path)
+	p, done, err := t.change(ctx, in.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	defer p.close()
-	unlock, err := changing.lock(ctx, p.key)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	defer unlock()
+	defer done()
 
 	var mode fs.FileMode
 	did := "Created"

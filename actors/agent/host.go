@@ -290,7 +290,7 @@ func (h *host) send(c actor.Context) {
 	}
 }
 
-// openStream asks the model: a child of the agent serves the request.
+// openStream asks the model: an actor of its own serves the request.
 func (h *host) openStream(c actor.Context, e loop.OpenStream) {
 	name := e.Request.Header.Config.Provider
 	provider, ok := h.cfg.Providers(name)
