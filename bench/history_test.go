@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/actors/session/memory"
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/runtime"
@@ -29,7 +30,7 @@ func (p past) open(tb testing.TB) talk {
 	id := dsh.SessionID(fmt.Sprintf("past-%d", opened.Add(1)))
 	log, err := p.store.Create(ctx, dsh.SessionHeader{ID: id})
 	if err == nil {
-		err = log.Append(ctx, history(p.messages))
+		err = session.Extend(ctx, log, history(p.messages))
 	}
 	if err == nil {
 		err = log.Close()

@@ -62,7 +62,7 @@ func (rt *Runtime) Fork(ctx context.Context, from dsh.SessionID, boundary dsh.Se
 		if err != nil {
 			return nil, nil, err
 		}
-		return log, events, log.Append(ctx, events)
+		return log, events, session.Extend(ctx, log, events)
 	})
 }
 
@@ -178,7 +178,7 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 		}
 	}
 	if closers := dsh.Closers(events); len(closers) > 0 {
-		if err := log.Append(ctx, closers); err != nil {
+		if err := session.Extend(ctx, log, closers); err != nil {
 			return err
 		}
 		events = append(events[:len(events):len(events)], closers...)

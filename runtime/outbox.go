@@ -75,7 +75,7 @@ func (rt *Runtime) leaveFor(ctx context.Context, id dsh.SessionID, m *dsh.Messag
 				return err
 			}
 		}
-		err = log.Append(ctx, []dsh.Event{{
+		err = session.Extend(ctx, log, []dsh.Event{{
 			Seq: length(events), Time: time.Now().UnixMilli(),
 			Data: dsh.InboxSpliced{Target: dsh.NextStep, Start: len(inbox.NextStep), Inserted: []*dsh.Message{m}},
 		}})

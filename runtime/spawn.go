@@ -61,7 +61,7 @@ func (a *Agent) delegate(ctx context.Context, spec ChildSpec) (*Child, error) {
 		if len(events) == 0 {
 			return log, nil, nil
 		}
-		return log, events, log.Append(ctx, events)
+		return log, events, session.Extend(ctx, log, events)
 	})
 }
 

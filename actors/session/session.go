@@ -35,6 +35,7 @@ type session struct {
 	cfg     Config
 	history dsh.History
 	next    dsh.Seq
+	epoch   Epoch
 	readers []reader
 	stored  dsh.Seq // the store has everything before
 	writer  *writer // nil as long as nothing had to be written
@@ -92,7 +93,7 @@ func (s *session) load() {
 		s.fold(&s.cfg.Loaded[i])
 	}
 	s.cfg.Loaded = nil
-	s.stored = s.next
+	s.stored, s.epoch = s.next, s.cfg.Log.Epoch()
 }
 
 // fold takes one event into the history. The loop has checked it; what does
@@ -112,7 +113,8 @@ func (s *session) append(c actor.Context, events []dsh.Event) {
 		s.fold(&events[i])
 	}
 	if s.cfg.Volatile {
-		if err := s.cfg.Log.Append(noContext, events); err != nil {
+		fence := Fence{Epoch: s.epoch, Next: s.stored}
+		if err := s.cfg.Log.Append(noContext, fence, events); err != nil {
 			panic(fmt.Sprintf("session: append %d: %v", events[0].Seq, err))
 		}
 		s.stored = s.next

@@ -48,14 +48,14 @@ func (d *disk) set(err error) {
 	d.err = err
 }
 
-func (d *disk) Append(ctx context.Context, events []dsh.Event) error {
+func (d *disk) Append(ctx context.Context, fence session.Fence, events []dsh.Event) error {
 	if err := d.fault(); err != nil {
 		return err
 	}
 	d.mu.Lock()
 	d.appends = append(d.appends, len(events))
 	d.mu.Unlock()
-	return d.Log.Append(ctx, events)
+	return d.Log.Append(ctx, fence, events)
 }
 
 func (d *disk) Sync(context.Context) error {
@@ -371,6 +371,7 @@ func TestAGapFailsTheSession(t *testing.T) {
 func TestAPanickingStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, false)
+		synctest.Wait()  // it has loaded
 		f.disk.Log = nil // the next call is through a nil interface
 		f.append(1)
 		f.flush(1)

@@ -16,6 +16,8 @@ var (
 	ErrClosed   = errors.New("session log is closed")
 	// ErrConflict refuses events that do not follow the last one stored.
 	ErrConflict = errors.New("session log was written by somebody else")
+	// ErrStale refuses an owner whom a later one has taken the place of.
+	ErrStale = errors.New("session log has a later owner")
 )
 
 // A Store keeps session logs. It is safe for concurrent use.
@@ -38,10 +40,11 @@ type Store interface {
 // by one owner at a time; Read is safe beside them, and after Close.
 type Log interface {
 	Header() dsh.SessionHeader
-	// Append adds events, which may be packed and are numbered on from the
-	// last ([ErrConflict] otherwise). It keeps the slice. All or none of the
-	// events are stored.
-	Append(ctx context.Context, events []dsh.Event) error
+	// Epoch is that of the ownership that Create or Open began.
+	Epoch() Epoch
+	// Append adds events, which may be packed, behind fence. It keeps the
+	// slice. All or none of the events are stored.
+	Append(ctx context.Context, fence Fence, events []dsh.Event) error
 	// Sync makes what was appended durable.
 	Sync(ctx context.Context) error
 	// Read returns packed events that cover from and what follows it, at
@@ -50,4 +53,29 @@ type Log interface {
 	Read(ctx context.Context, from dsh.Seq, limit int) ([]dsh.Event, error)
 	// Close gives the log up; it does not sync.
 	Close() error
+}
+
+// An Epoch numbers the ownerships of one log: each is larger than all before
+// it. It says nothing else.
+type Epoch int64
+
+// A Fence is what every append says of itself, so that nobody writes who only
+// believes to own the log: whose process was taken for dead, say, while it was
+// asleep. A store of files has a lock for that; one that machines share compares
+// the fence with what it has.
+type Fence struct {
+	// Epoch is the writer's. Any but that of the log's last owner is refused
+	// ([ErrStale]).
+	Epoch Epoch
+	// Next is the number of the first event. Any but the one behind the last
+	// event stored is refused ([ErrConflict]).
+	Next dsh.Seq
+}
+
+// Extend appends events, which know what they follow, as the log's present owner.
+func Extend(ctx context.Context, log Log, events []dsh.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	return log.Append(ctx, Fence{Epoch: log.Epoch(), Next: events[0].Seq}, events)
 }

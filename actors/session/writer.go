@@ -131,6 +131,7 @@ func (s *session) write(c actor.Context) {
 	w.busy, w.isDue = true, false
 	batch, next := w.tail[:len(w.tail):len(w.tail)], s.next
 	log, root, self := s.cfg.Log, c.ActorSystem().Root, c.Self()
+	fence := Fence{Epoch: s.epoch, Next: s.stored}
 	go func() {
 		done := wrote{next: next, n: len(batch), synced: sync}
 		defer func() {
@@ -139,7 +140,7 @@ func (s *session) write(c actor.Context) {
 			}
 			root.Send(self, done)
 		}()
-		if done.err = log.Append(noContext, batch); done.err != nil {
+		if done.err = log.Append(noContext, fence, batch); done.err != nil {
 			done.n = 0
 			return
 		}

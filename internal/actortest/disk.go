@@ -47,7 +47,7 @@ type diskLog struct {
 	disk *Disk
 }
 
-func (l diskLog) Append(ctx context.Context, events []dsh.Event) error {
+func (l diskLog) Append(ctx context.Context, fence session.Fence, events []dsh.Event) error {
 	if l.disk.Delay != nil {
 		time.Sleep(l.disk.Delay())
 	}
@@ -56,7 +56,7 @@ func (l diskLog) Append(ctx context.Context, events []dsh.Event) error {
 			return err
 		}
 	}
-	return l.Log.Append(ctx, events)
+	return l.Log.Append(ctx, fence, events)
 }
 
 func (l diskLog) Sync(ctx context.Context) error {

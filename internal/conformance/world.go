@@ -342,7 +342,7 @@ func (w *world) keep(ctx context.Context, header dsh.SessionHeader, events []dsh
 	if err != nil {
 		return err
 	}
-	if err := log.Append(ctx, events); err != nil {
+	if err := session.Extend(ctx, log, events); err != nil {
 		return err
 	}
 	return log.Close()

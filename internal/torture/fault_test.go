@@ -78,7 +78,7 @@ type faultyLog struct {
 	store *faulty
 }
 
-func (l *faultyLog) Append(ctx context.Context, events []dsh.Event) error {
+func (l *faultyLog) Append(ctx context.Context, fence session.Fence, events []dsh.Event) error {
 	f := l.store
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -89,7 +89,7 @@ func (l *faultyLog) Append(ctx context.Context, events []dsh.Event) error {
 		return err
 	}
 	f.appended = append(f.appended, events...)
-	return l.Log.Append(ctx, events)
+	return l.Log.Append(ctx, fence, events)
 }
 
 func (l *faultyLog) Sync(ctx context.Context) error {

@@ -44,7 +44,7 @@ type forgetfulLog struct {
 	unsynced []dsh.Event
 }
 
-func (l *forgetfulLog) Append(_ context.Context, events []dsh.Event) error {
+func (l *forgetfulLog) Append(_ context.Context, _ session.Fence, events []dsh.Event) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unsynced = append(l.unsynced, events...)
@@ -54,7 +54,7 @@ func (l *forgetfulLog) Append(_ context.Context, events []dsh.Event) error {
 func (l *forgetfulLog) Sync(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.Log.Append(ctx, l.unsynced); err != nil {
+	if err := session.Extend(ctx, l.Log, l.unsynced); err != nil {
 		return err
 	}
 	l.unsynced = nil

@@ -43,7 +43,7 @@ func BenchmarkDurable(b *testing.B) {
 				write := func(i int) error {
 					events := step(next[i])
 					next[i] += dsh.Seq(len(events))
-					return errors.Join(logs[i].Append(b.Context(), events), logs[i].Sync(b.Context()))
+					return errors.Join(session.Extend(b.Context(), logs[i], events), logs[i].Sync(b.Context()))
 				}
 				each := func(do func(i int) error) {
 					var wg sync.WaitGroup
@@ -90,7 +90,7 @@ func BenchmarkCreate(b *testing.B) {
 					wg.Go(func() {
 						log, err := s.Create(b.Context(), header(dsh.SessionID(fmt.Sprint(i))))
 						if err == nil {
-							err = errors.Join(log.Append(b.Context(), step(0)), log.Sync(b.Context()), log.Close())
+							err = errors.Join(session.Extend(b.Context(), log, step(0)), log.Sync(b.Context()), log.Close())
 						}
 						if err != nil {
 							b.Error(err)
@@ -139,7 +139,7 @@ func BenchmarkOpen(b *testing.B) {
 				b.Fatal(err)
 			}
 			for seq := dsh.Seq(0); seq < 10_000; seq += 3 {
-				if err := log.Append(b.Context(), step(seq)); err != nil {
+				if err := session.Extend(b.Context(), log, step(seq)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/actors/session/jsonl"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
@@ -29,7 +30,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	err = log.Append(ctx, []dsh.Event{
+	err = session.Extend(ctx, log, []dsh.Event{
 		{Seq: 0, Data: dsh.TurnStart{Turn: 1}},
 		{Seq: 1, Data: dsh.TurnEnd{Turn: 1, Reason: dsh.Ending{Kind: dsh.EndCompleted}}},
 	})

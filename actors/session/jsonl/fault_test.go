@@ -205,7 +205,7 @@ func storm(t *testing.T, disk *badDisk, opts Options) {
 	for i := 0; i < len(all); i += 3 {
 		batch := all[i : i+3 : i+3]
 		try("append", func() error {
-			if err := log.Append(t.Context(), batch); err != nil {
+			if err := session.Extend(t.Context(), log, batch); err != nil {
 				return err
 			}
 			stored = append(stored, batch...)

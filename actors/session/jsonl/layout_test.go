@@ -112,7 +112,7 @@ func TestLazyFiles(t *testing.T) {
 	if _, err := os.Stat(root); !errors.Is(err, os.ErrNotExist) {
 		t.Error("there is a directory already")
 	}
-	if err := log.Append(t.Context(), turns(1, 1)); err != nil {
+	if err := session.Extend(t.Context(), log, turns(1, 1)); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"700 --srv-demo--", "700 --srv-demo--/a", "600 --srv-demo--/a/session.jsonl", "600 --srv-demo--/a/session.lock"}

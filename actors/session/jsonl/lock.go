@@ -9,44 +9,78 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
 // lock is the ownership of a log: a lock on a file beside it, which the system
 // gives up when its process ends. The file itself stays: to remove it safely
 // would need more than it is worth.
-type lock struct{ held *flock.Flock }
+type lock struct {
+	held  *flock.Flock
+	epoch session.Epoch
+}
 
-// acquire takes the log in dir, or says in an [InUseError] who has it.
-func acquire(dir string, id dsh.SessionID) (*lock, error) {
+// note is what the file holds. The epoch of the last owner stays in it.
+type note struct {
+	*Holder
+	Epoch session.Epoch `json:"epoch,omitempty"`
+}
+
+// acquire takes the log in dir, or says in an [InUseError] who has it. An epoch
+// of 0 means the next.
+func acquire(dir string, id dsh.SessionID, epoch session.Epoch) (*lock, error) {
 	path := filepath.Join(dir, lockName)
 	held := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 	ok, err := held.TryLock()
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
+	last := readNote(path)
 	if !ok {
-		return nil, &InUseError{ID: id, Holder: holder(path)}
+		return nil, &InUseError{ID: id, Holder: last.holder()}
 	}
-	// Who holds the lock is a courtesy; that it is held is not.
-	if note, err := json.Marshal(ourselves()); err == nil {
-		_ = os.WriteFile(path, note, 0o600)
+	if epoch == 0 {
+		epoch = nextEpoch(last.Epoch)
 	}
-	return &lock{held}, nil
+	us := ourselves()
+	writeNote(path, note{Holder: &us, Epoch: epoch})
+	return &lock{held, epoch}, nil
 }
 
-// holder reads who holds the lock at path; zero if that cannot be told.
-func holder(path string) (h Holder) {
-	note, err := os.ReadFile(path)
-	if err != nil || json.Unmarshal(note, &h) != nil {
+// nextEpoch returns one that is larger than last, also if a crash has lost that:
+// it is a time in milliseconds.
+func nextEpoch(last session.Epoch) session.Epoch {
+	return max(last+1, session.Epoch(time.Now().UnixMilli()))
+}
+
+// readNote returns what the file at path says; nothing if that cannot be told.
+func readNote(path string) (n note) {
+	data, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(data, &n) != nil {
+		return note{}
+	}
+	return n
+}
+
+func (n note) holder() Holder {
+	if n.Holder == nil {
 		return Holder{}
 	}
-	return h
+	return *n.Holder
+}
+
+// writeNote says who holds the lock at path. That is a courtesy; that it is held
+// is not.
+func writeNote(path string, n note) {
+	if data, err := json.Marshal(n); err == nil {
+		_ = os.WriteFile(path, data, 0o600)
+	}
 }
 
 // release gives the log up.
 func (l *lock) release() error {
-	_ = os.Truncate(l.held.Path(), 0) // nobody holds it any more
+	writeNote(l.held.Path(), note{Epoch: l.epoch}) // nobody holds it any more
 	return l.held.Close()
 }
 

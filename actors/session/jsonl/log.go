@@ -27,6 +27,7 @@ type log struct {
 	store *Store
 
 	own     sync.Mutex // one call of the owner at a time
+	epoch   session.Epoch
 	file    file       // nil as long as there is no file
 	held    *lock
 	closed  bool
@@ -47,20 +48,38 @@ type log struct {
 
 var _ session.Log = (*log)(nil)
 
+// Epoch returns the ownership's.
+func (l *log) Epoch() session.Epoch { return l.epoch }
+
 // Append adds events.
-func (l *log) Append(_ context.Context, events []dsh.Event) error {
+func (l *log) Append(_ context.Context, fence session.Fence, events []dsh.Event) error {
 	l.own.Lock()
 	defer l.own.Unlock()
-	if err := l.append(events); err != nil {
+	err := l.admits(fence)
+	if err == nil {
+		err = l.append(events)
+	}
+	if err != nil {
 		return fmt.Errorf("jsonl: append to %s: %w", l.header.ID, err)
 	}
 	return nil
 }
 
-func (l *log) append(events []dsh.Event) error {
-	if l.closed {
+// admits returns why a writer is refused. That nobody else owns the log is seen
+// to by the lock.
+func (l *log) admits(fence session.Fence) error {
+	switch {
+	case l.closed:
 		return session.ErrClosed
+	case fence.Epoch != l.epoch:
+		return session.ErrStale
+	case fence.Next != l.next:
+		return fmt.Errorf("event %d where %d is due: %w", fence.Next, l.next, session.ErrConflict)
 	}
+	return nil
+}
+
+func (l *log) append(events []dsh.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -229,7 +248,7 @@ func (l *log) materialise() error {
 		return err
 	}
 	if l.held == nil {
-		if l.held, err = acquire(dir, l.header.ID); err != nil {
+		if l.held, err = acquire(dir, l.header.ID, l.epoch); err != nil {
 			return err
 		}
 	}

@@ -51,7 +51,7 @@ func child(root string) {
 	next := dsh.Seq(0)
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		events := sessiontest.Turn(1, next)
-		if err := errors.Join(log.Append(ctx, events), log.Sync(ctx)); err != nil {
+		if err := errors.Join(session.Extend(ctx, log, events), log.Sync(ctx)); err != nil {
 			fmt.Println("error", err)
 			return
 		}
@@ -123,7 +123,7 @@ func TestTwoProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := log.Append(ctx, sessiontest.Turn(3, dsh.Seq(2*one))); err != nil {
+	if err := session.Extend(ctx, log, sessiontest.Turn(3, dsh.Seq(2*one))); err != nil {
 		t.Error(err)
 	}
 	if err := log.Close(); err != nil {

@@ -59,8 +59,11 @@ func (s *Store) openReader(id dsh.SessionID) (*Reader, error) {
 	return r, s.checkPlace(path, &r.header)
 }
 
+// Epoch returns 0: a reader owns nothing.
+func (r *Reader) Epoch() session.Epoch { return 0 }
+
 // Append refuses.
-func (r *Reader) Append(context.Context, []dsh.Event) error {
+func (r *Reader) Append(context.Context, session.Fence, []dsh.Event) error {
 	return fmt.Errorf("jsonl: append to %s: %w", r.header.ID, ErrReadOnly)
 }
 

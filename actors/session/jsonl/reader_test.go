@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
@@ -26,7 +27,7 @@ func TestReader(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := r.Append(t.Context(), nil); !errors.Is(err, ErrReadOnly) {
+			if err := r.Append(t.Context(), session.Fence{}, nil); !errors.Is(err, ErrReadOnly) {
 				t.Errorf("append: %v", err)
 			}
 			want := func(n int) {
@@ -56,7 +57,7 @@ func TestReader(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range 5 {
-				if err := log.Append(t.Context(), []dsh.Event{{Seq: dsh.Seq(24 + i), Data: dsh.TurnStart{Turn: 2}}}); err != nil {
+				if err := session.Extend(t.Context(), log, []dsh.Event{{Seq: dsh.Seq(24 + i), Data: dsh.TurnStart{Turn: 2}}}); err != nil {
 					t.Fatal(err)
 				}
 				want(25 + i)
@@ -81,7 +82,7 @@ func TestIndex(t *testing.T) {
 		}
 		all := turns(100, 5000)
 		for i := 0; i < len(all); i += 3 {
-			if err := written.Append(t.Context(), all[i:i+3:i+3]); err != nil {
+			if err := session.Extend(t.Context(), written, all[i:i+3:i+3]); err != nil {
 				t.Fatal(err)
 			}
 		}

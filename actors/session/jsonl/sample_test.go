@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
@@ -70,7 +71,7 @@ func resume(t testing.TB, s *Store, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := log.Append(t.Context(), dsh.Closers(events)); err != nil {
+	if err := session.Extend(t.Context(), log, dsh.Closers(events)); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(path)
@@ -307,7 +308,7 @@ func TestContinuesForeignFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		more := dsh.Event{Seq: 33, Time: 1, Data: dsh.TurnStart{Turn: 2}}
-		if err := errors.Join(log.Append(t.Context(), []dsh.Event{more}), log.Sync(t.Context()), log.Close()); err != nil {
+		if err := errors.Join(session.Extend(t.Context(), log, []dsh.Event{more}), log.Sync(t.Context()), log.Close()); err != nil {
 			t.Fatal(err)
 		}
 		got, _ := os.ReadFile(path)

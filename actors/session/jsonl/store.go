@@ -114,6 +114,7 @@ func (s *Store) create(h dsh.SessionHeader) (*log, error) {
 	}
 	l := s.newLog(filepath.Join(dir, s.box.name()), h, &decoder{id: h.ID})
 	l.created = ourselves()
+	l.epoch = nextEpoch(0)
 	s.created[h.ID] = l
 	return l, nil
 }
@@ -164,7 +165,7 @@ func (s *Store) openLog(id dsh.SessionID) (_ *log, err error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := acquire(filepath.Dir(path), id)
+	held, err := acquire(filepath.Dir(path), id, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +195,7 @@ func (s *Store) openLog(id dsh.SessionID) (_ *log, err error) {
 	}
 	s.sweep(path)
 	l := s.newLog(path, h, scan.decoder)
-	l.file, l.held, l.together = f, held, s.reaches(f.Stat())
+	l.file, l.held, l.epoch, l.together = f, held, held.epoch, s.reaches(f.Stat())
 	l.index, l.end, l.next, l.synced = scan.index, scan.end, scan.endNext, scan.end
 	l.loaded = scan.out.all()
 	return l, l.repair(scan, data)

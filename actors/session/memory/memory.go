@@ -35,9 +35,20 @@ type record struct {
 	batches [][]dsh.Event
 	next    dsh.Seq
 	owner   *handle
+	epoch   session.Epoch // of the last owner
 }
 
-type handle struct{ rec *record }
+type handle struct {
+	rec   *record
+	epoch session.Epoch
+}
+
+// own makes a new owner; the caller has the record to itself.
+func (r *record) own() *handle {
+	r.epoch++
+	r.owner = &handle{rec: r, epoch: r.epoch}
+	return r.owner
+}
 
 // Volatile returns true.
 func (*Store) Volatile() bool { return true }
@@ -53,10 +64,9 @@ func (s *Store) Create(_ context.Context, h dsh.SessionHeader) (session.Log, err
 		s.logs = map[dsh.SessionID]*record{}
 	}
 	rec := &record{header: h}
-	rec.owner = &handle{rec: rec}
 	s.logs[h.ID] = rec
 	s.order = append(s.order, h.ID)
-	return rec.owner, nil
+	return rec.own(), nil
 }
 
 // Open opens a log to be continued.
@@ -72,8 +82,7 @@ func (s *Store) Open(_ context.Context, id dsh.SessionID) (session.Log, error) {
 	if rec.owner != nil {
 		return nil, fmt.Errorf("memory: open %s: %w", id, session.ErrInUse)
 	}
-	rec.owner = &handle{rec: rec}
-	return rec.owner, nil
+	return rec.own(), nil
 }
 
 // List yields the headers in order of creation.
@@ -111,18 +120,22 @@ func (s *Store) Delete(id dsh.SessionID) error {
 
 func (h *handle) Header() dsh.SessionHeader { return h.rec.header }
 
-func (h *handle) Append(_ context.Context, events []dsh.Event) error {
+func (h *handle) Epoch() session.Epoch { return h.epoch }
+
+func (h *handle) Append(_ context.Context, fence session.Fence, events []dsh.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
 	r := h.rec
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.owner != h {
+	switch {
+	case r.owner != h:
 		return fmt.Errorf("memory: append to %s: %w", r.header.ID, session.ErrClosed)
-	}
-	if events[0].Seq != r.next {
-		return fmt.Errorf("memory: append %d to %s, which has %d: %w", events[0].Seq, r.header.ID, r.next, session.ErrConflict)
+	case fence.Epoch != r.epoch:
+		return fmt.Errorf("memory: append to %s: %w", r.header.ID, session.ErrStale)
+	case fence.Next != r.next || events[0].Seq != r.next:
+		return fmt.Errorf("memory: append %d to %s, which has %d: %w", fence.Next, r.header.ID, r.next, session.ErrConflict)
 	}
 	r.batches = append(r.batches, events)
 	r.next = events[len(events)-1].Last() + 1

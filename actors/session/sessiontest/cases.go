@@ -119,7 +119,7 @@ var cases = []struct {
 		log := create(t, s, "a")
 		refuse := func(events []dsh.Event) {
 			t.Helper()
-			if err := log.Append(t.Context(), events); !errors.Is(err, session.ErrConflict) {
+			if err := session.Extend(t.Context(), log, events); !errors.Is(err, session.ErrConflict) {
 				t.Errorf("at %d: got %v", events[0].Seq, err)
 			}
 		}
@@ -204,7 +204,7 @@ var cases = []struct {
 		first := Turn(1, 0)
 		add(t, log, first)
 		closeLog(t, log)
-		if err := log.Append(t.Context(), Turn(2, after(first))); !errors.Is(err, session.ErrClosed) {
+		if err := session.Extend(t.Context(), log, Turn(2, after(first))); !errors.Is(err, session.ErrClosed) {
 			t.Errorf("append: got %v", err)
 		}
 		same(t, read(t, log, 0, 0), first)
@@ -215,7 +215,7 @@ var cases = []struct {
 		}
 		second := Turn(2, after(first))
 		add(t, next, second)
-		if err := log.Append(t.Context(), second); !errors.Is(err, session.ErrClosed) {
+		if err := session.Extend(t.Context(), log, second); !errors.Is(err, session.ErrClosed) {
 			t.Errorf("append by the first owner: got %v", err)
 		}
 		same(t, read(t, next, 0, 0), slices.Concat(first, second))
@@ -230,11 +230,34 @@ var cases = []struct {
 			all = append(all, next...)
 			closeLog(t, log)
 			log = open(t, s, "a")
-			if err := log.Append(t.Context(), Turn(9, 0)); !errors.Is(err, session.ErrConflict) {
+			if err := session.Extend(t.Context(), log, Turn(9, 0)); !errors.Is(err, session.ErrConflict) {
 				t.Errorf("got %v", err)
 			}
 		}
 		same(t, read(t, log, 3, 0), dsh.Cut(all, after(all))[3:])
+	}},
+	{"fenced", "A writer of an earlier ownership, or with another idea of what is stored, is refused.", func(t *testing.T, s session.Store) {
+		log := create(t, s, "a")
+		first := Turn(1, 0)
+		add(t, log, first)
+		past := session.Fence{Epoch: log.Epoch(), Next: after(first)}
+		closeLog(t, log)
+		log = open(t, s, "a")
+		if log.Epoch() <= past.Epoch {
+			t.Errorf("epoch %d follows %d", log.Epoch(), past.Epoch)
+		}
+		second := Turn(2, after(first))
+		if err := log.Append(t.Context(), past, second); !errors.Is(err, session.ErrStale) {
+			t.Errorf("an earlier epoch: got %v", err)
+		}
+		for _, next := range []dsh.Seq{0, past.Next - 1, past.Next + 1} {
+			fence := session.Fence{Epoch: log.Epoch(), Next: next}
+			if err := log.Append(t.Context(), fence, second); !errors.Is(err, session.ErrConflict) {
+				t.Errorf("next %d where %d is due: got %v", next, past.Next, err)
+			}
+		}
+		same(t, read(t, log, 0, 0), first)
+		add(t, log, second)
 	}},
 	{"list", "All logs are listed once, oldest first, open or not.", func(t *testing.T, s session.Store) {
 		if ids := headers(t, s); len(ids) != 0 {
@@ -290,7 +313,7 @@ var cases = []struct {
 				var all []dsh.Event
 				for turn := range 5 {
 					next := Turn(turn+1, dsh.Seq(len(lines(all))))
-					if err := errors.Join(log.Append(t.Context(), next), log.Sync(t.Context())); err != nil {
+					if err := errors.Join(session.Extend(t.Context(), log, next), log.Sync(t.Context())); err != nil {
 						t.Error(err)
 						return
 					}

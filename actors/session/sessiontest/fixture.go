@@ -106,7 +106,7 @@ func open(t *testing.T, s session.Store, id dsh.SessionID) session.Log {
 
 func add(t *testing.T, log session.Log, events []dsh.Event) {
 	t.Helper()
-	if err := log.Append(t.Context(), events); err != nil {
+	if err := session.Extend(t.Context(), log, events); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -65,11 +65,11 @@ var reopened = []struct {
 		}
 		first := Turn(1, 0)
 		add(t, one, first)
-		if err := other.Append(t.Context(), first); !errors.Is(err, session.ErrExists) && !errors.Is(err, session.ErrInUse) {
+		if err := session.Extend(t.Context(), other, first); !errors.Is(err, session.ErrExists) && !errors.Is(err, session.ErrInUse) {
 			t.Errorf("append: got %v", err)
 		}
 		closeLog(t, one)
-		if err := other.Append(t.Context(), first); !errors.Is(err, session.ErrExists) {
+		if err := session.Extend(t.Context(), other, first); !errors.Is(err, session.ErrExists) {
 			t.Errorf("append behind the other: got %v", err)
 		}
 		closeLog(t, other)
