@@ -44,7 +44,7 @@ func (a *app) root() *cobra.Command {
 	root.SetErr(a.stderr)
 	root.SetVersionTemplate("dsh-actor {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.runCommand(), a.providersCommand(), a.toolsCommand(), a.agentsCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.providersCommand(), a.toolsCommand(), a.agentsCommand(), a.sessionsCommand(), a.versionCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -173,3 +173,20 @@ func (s *Store) checkPlace(path string, h *dsh.SessionHeader) error {
 	}
 	return nil
 }
+
+// Detect returns the encoding of the logs in dir: that of the first that it
+// finds, Zstd if there is none.
+func Detect(dir string) Encoding {
+	projects, _ := os.ReadDir(dir) // what cannot be read is told by whoever lists
+	for _, p := range projects {
+		sessions, _ := os.ReadDir(filepath.Join(dir, p.Name()))
+		for _, s := range sessions {
+			for _, e := range []Encoding{Zstd, Raw} {
+				if _, err := os.Stat(filepath.Join(dir, p.Name(), s.Name(), boxOf(e).name())); err == nil {
+					return e
+				}
+			}
+		}
+	}
+	return Zstd
+}

@@ -28,7 +28,7 @@ type log struct {
 
 	own     sync.Mutex // one call of the owner at a time
 	epoch   session.Epoch
-	file    file       // nil as long as there is no file
+	file    file // nil as long as there is no file
 	held    *lock
 	closed  bool
 	synced  int64
