@@ -1,0 +1,2 @@
+// Package pebble keeps session logs in one pebble database.
+package pebble
