@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/dsh-actor/dsh-actor/actors/session"
+	"github.com/dsh-actor/dsh-actor/actors/session/jsonl"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
@@ -61,7 +62,7 @@ var databases struct {
 
 // share returns the database in dir, which is made if it is not there.
 func share(dir string, disk vfs.FS) (*database, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDurably(disk, dir); err != nil {
 		return nil, err
 	}
 	dir, err := filepath.EvalSymlinks(dir)
@@ -85,11 +86,34 @@ func share(dir string, disk vfs.FS) (*database, error) {
 		return nil, err
 	}
 	d := &database{dir: dir, info: info, disk: disk, lock: lock, refs: 1, owned: map[dsh.SessionID]*log{}}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if err := d.open(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	databases.open = append(databases.open, d)
 	return d, nil
+}
+
+// makeDurably makes a directory and those above it, durably.
+func makeDurably(disk vfs.FS, dir string) error {
+	if _, err := disk.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	above := disk.PathDir(dir)
+	if above != dir {
+		if err := makeDurably(disk, above); err != nil {
+			return err
+		}
+	}
+	if err := disk.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := disk.OpenDir(above)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // acquire locks the directory for this process.
@@ -212,7 +236,32 @@ func (d *database) use(do func(engine *kv.DB, generation int) error) error {
 	if failed := d.fence.failure(); failed != nil {
 		return failed
 	}
+	if kv.IsCorruptionError(err) {
+		return fmt.Errorf("%w: %w", jsonl.ErrCorrupt, err)
+	}
 	return err
+}
+
+// look is use for what only reads: if something failed meanwhile it is done
+// again, once.
+func (d *database) look(do func(engine *kv.DB) error) error {
+	var last int
+	looking := func(engine *kv.DB, generation int) error {
+		last = generation
+		return do(engine)
+	}
+	err := d.use(looking)
+	if err != nil && last > 0 && d.outlived(last) {
+		err = d.use(looking)
+	}
+	return err
+}
+
+// outlived reports whether a generation failed.
+func (d *database) outlived(generation int) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return generation != d.generation || d.engine == nil || d.fence.failure() != nil
 }
 
 // reopen opens an engine in place of one that failed.

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/cockroachdb/pebble/v2 v2.1.7
 	github.com/dsh-actor/dsh-actor v0.0.0
+	go.uber.org/goleak v1.3.0
 )
 
 require (

@@ -197,7 +197,8 @@ func (l *log) read(from dsh.Seq, limit int) (events []dsh.Event, err error) {
 		through = min(through, from+dsh.Seq(limit))
 	}
 	id := l.header.ID
-	err = l.db.use(func(engine *kv.DB, _ int) error {
+	err = l.db.look(func(engine *kv.DB) error {
+		events = nil
 		it, err := engine.NewIter(&kv.IterOptions{
 			LowerBound: batchKey(id, 0), UpperBound: batchKey(id, through),
 		})

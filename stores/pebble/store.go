@@ -144,7 +144,7 @@ func (s *Store) Open(_ context.Context, id dsh.SessionID) (session.Log, error) {
 
 // get returns a copy of the value at key.
 func (d *database) get(key []byte) (value []byte, err error) {
-	err = d.use(func(engine *kv.DB, _ int) error {
+	err = d.look(func(engine *kv.DB) error {
 		v, closer, err := engine.Get(key)
 		if err != nil {
 			return err
@@ -203,7 +203,7 @@ func headerOf(id dsh.SessionID, line []byte) (h dsh.SessionHeader, err error) {
 
 // end returns the number behind the last event stored.
 func (l *log) end() (next dsh.Seq, err error) {
-	err = l.db.use(func(engine *kv.DB, _ int) error {
+	err = l.db.look(func(engine *kv.DB) error {
 		it, err := engine.NewIter(bounds(keyOf(batchKind, l.header.ID)))
 		if err != nil {
 			return err
@@ -262,7 +262,8 @@ func (s *Store) list(ctx context.Context) (headers []dsh.SessionHeader, bad []ba
 	if s.closed.Load() {
 		return nil, nil, errStoreClosed
 	}
-	err = s.db.use(func(engine *kv.DB, _ int) error {
+	err = s.db.look(func(engine *kv.DB) error {
+		headers, bad = nil, nil
 		it, err := engine.NewIter(bounds([]byte{headerKind}))
 		if err != nil {
 			return err
