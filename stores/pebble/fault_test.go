@@ -274,3 +274,27 @@ func TestFaultsTogether(t *testing.T) {
 		log.Close()
 	}
 }
+
+// What was closed without a sync is there after a crash: nothing else would
+// keep it beyond the process.
+func TestCloseIsDurable(t *testing.T) {
+	dir := t.TempDir()
+	disk := newBadDisk(t, dir, 1<<40, 0)
+	s, err := open(dir, disk.fs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := s.Create(t.Context(), sessiontest.Header("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := sessiontest.Turn(1, 0)
+	if err := errors.Join(session.Extend(t.Context(), log, all), log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	left := disk.mem.CrashClone(vfs.CrashCloneCfg{})
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	reopened(t, left, dir, func(got []dsh.Event, _ dsh.Seq) { equal(t, got, all) })
+}

@@ -11,9 +11,9 @@ import (
 // looking at them.
 func AppendLines(dst []byte, events []dsh.Event) []byte { return appendLines(dst, events) }
 
-// ParseLines returns the events of lines that AppendLines made, packed. It is
-// strict: what is not right as a whole is [ErrCorrupt], and an event that this
-// build does not know is dsh.ErrUnknownEvent.
+// ParseLines returns the events of lines that AppendLines made, packed. It keeps
+// nothing of lines and is strict: what is not right as a whole is [ErrCorrupt],
+// and an event that this build does not know is dsh.ErrUnknownEvent.
 func ParseLines(lines []byte) ([]dsh.Event, error) {
 	var (
 		d       decoder
