@@ -84,7 +84,7 @@ func (rt *Runtime) seed(ctx context.Context, from dsh.SessionID, boundary dsh.Se
 func (rt *Runtime) readAll(ctx context.Context, id dsh.SessionID) ([]dsh.Event, error) {
 	for {
 		if a := rt.live(id); a != nil {
-			return a.life.Load().packed(ctx)
+			return a.packed(ctx)
 		}
 		var events []dsh.Event
 		err := rt.briefly(ctx, id, func(log session.Log) (err error) {
@@ -163,7 +163,8 @@ func (a *Agent) begin(
 		return err
 	}
 	if run := a.gear.hooks.SessionStart; run != nil {
-		if err := run(a.as(ctx), a.face(a.life.Load().handle), source); err != nil {
+		l := a.life.Load()
+		if err := run(a.as(ctx, l), a.face(l.handle), source); err != nil {
 			return fmt.Errorf("session-start: %w", errors.Join(err, a.dispose(ctx, true)))
 		}
 	}
@@ -208,7 +209,7 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 func (a *Agent) machine() loop.Config {
 	return loop.Config{
 		Session: a.session, Call: a.spec.call(), MaxParallelCalls: a.spec.MaxParallelToolCalls,
-		Volatile: a.rt.opts.Store.Volatile(), Children: true,
+		Volatile: a.rt.opts.Store.Volatile(), Children: true, Requested: a.requested,
 	}
 }
 
@@ -221,6 +222,9 @@ func (a *Agent) spawn(l *life, source hook.Source, machine *loop.Machine) {
 		Streams:   a.rt.streams,
 		Providers: a.rt.provider, Tools: a.gear.tools, Hooks: a.gear.hooks,
 		System: a.spec.System, CWD: a.spec.CWD, Observer: a.spec.Observer, Logger: a.rt.opts.Logger,
+	}
+	if a.rt.rest.after >= 0 && a.child == nil {
+		cfg.Rests = a.rt.rest.arm
 	}
 	if c := a.child; c != nil {
 		begun := make(chan struct{})
@@ -236,8 +240,8 @@ func (a *Agent) spawn(l *life, source hook.Source, machine *loop.Machine) {
 	a.life.Store(l)
 }
 
-// reopen gives an agent that failed a new life on its log. Whatever turn was
-// open is closed as interrupted.
+// reopen gives an agent that failed or is passive a new life on its log.
+// Whatever turn was open is closed as interrupted.
 func (a *Agent) reopen(ctx context.Context) (*life, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -245,22 +249,16 @@ func (a *Agent) reopen(ctx context.Context) (*life, error) {
 	if a.disposed {
 		return nil, ErrDisposed
 	}
+	if old == nil {
+		err := a.wake(ctx)
+		return a.life.Load(), err
+	}
 	if !old.failed() {
 		return old, nil // somebody else was here first
 	}
 	select {
 	case <-old.sessionGone:
-		log, err := a.rt.openLog(ctx, a.session)
-		if err != nil {
-			return nil, err
-		}
-		events, err := log.Read(ctx, 0, 0)
-		if err == nil {
-			err = a.start(ctx, hook.Resume, log, events)
-		}
-		if err != nil {
-			_ = log.Close()
-		}
+		err := a.load(ctx, hook.Resume)
 		return a.life.Load(), err
 	default:
 	}
@@ -280,4 +278,30 @@ func (a *Agent) reopen(ctx context.Context) (*life, error) {
 	next := &life{rt: old.rt, log: old.log, session: old.session, sessionGone: old.sessionGone}
 	a.spawn(next, hook.Resume, machine)
 	return next, nil
+}
+
+// wake brings a passive agent back; the caller holds mu.
+func (a *Agent) wake(ctx context.Context) error {
+	const goesOn = hook.Source("")
+	err := a.load(ctx, goesOn)
+	if err == nil {
+		a.requested = false
+	}
+	return err
+}
+
+// load starts a life on the stored log.
+func (a *Agent) load(ctx context.Context, source hook.Source) error {
+	log, err := a.rt.openLog(ctx, a.session)
+	if err != nil {
+		return err
+	}
+	events, err := log.Read(ctx, 0, 0)
+	if err == nil {
+		err = a.start(ctx, source, log, events)
+	}
+	if err != nil {
+		_ = log.Close()
+	}
+	return err
 }
