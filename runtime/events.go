@@ -102,21 +102,24 @@ func (a *Agent) unfollow() {
 	}
 }
 
-// packed returns all events of the session, and does not bring a passive agent
-// back for it.
-func (a *Agent) packed(ctx context.Context) (events []dsh.Event, err error) {
+// packed returns all events of the session.
+func (a *Agent) packed(ctx context.Context) ([]dsh.Event, error) {
+	_, events, err := a.stored(ctx)
+	return events, err
+}
+
+// stored returns the session, and does not bring a passive agent back for it.
+func (a *Agent) stored(ctx context.Context) (dsh.SessionHeader, []dsh.Event, error) {
 	for {
 		if l := a.life.Load(); l != nil {
-			return l.packed(ctx)
+			events, err := l.packed(ctx)
+			return l.log.Header(), events, err
 		}
-		err := a.rt.briefly(ctx, a.session, func(log session.Log) (err error) {
-			events, err = log.Read(ctx, 0, 0)
-			return err
-		})
+		header, events, err := a.rt.look(ctx, a.session)
 		if errors.Is(err, ErrInUse) && a.settled() != nil {
 			continue
 		}
-		return events, err
+		return header, events, err
 	}
 }
 
