@@ -42,7 +42,7 @@ func benchPassive(b *testing.B, n int) {
 // behind that are gone, most of it in the library's registry, is there before.
 func sizesOfPassive(tb testing.TB, n int) sizes {
 	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "passive")
+	dir, err := os.MkdirTemp("", "passive") //nolint:usetesting // no test runs in this process.
 	if err != nil {
 		tb.Fatal(err)
 	}
