@@ -4,20 +4,24 @@ GO ?= go
 FUZZTIME ?= 5s
 GOLANGCI ?= golangci-lint
 
-.PHONY: all build check test race vet lint conformance bench bench-smoke fuzz tidy generate clean
+.PHONY: all build check test race stores vet lint conformance bench bench-smoke fuzz tidy generate clean
 
 all: build test
 
 build:
 	$(GO) build -o bin/dsh-actor ./cmd/dsh-actor
 
-check: build vet lint test race conformance bench-smoke fuzz tidy
+check: build vet lint test race stores conformance bench-smoke fuzz tidy
 
 test:
 	$(GO) test ./...
 
 race:
 	$(GO) test -race -shuffle=on ./...
+
+# Modules of their own, which build what the main one must not need.
+stores:
+	cd stores/pebble && $(GO) vet ./... && $(GO) test ./... && $(GO) mod tidy -diff
 
 vet:
 	@test -z "$$(gofmt -l .)" || { echo "gofmt these files:"; gofmt -l .; exit 1; }

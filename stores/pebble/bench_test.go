@@ -235,6 +235,24 @@ func BenchmarkDurable(b *testing.B) {
 	}
 }
 
+// How many new sessions per second are made durable, with a thousand at once?
+func BenchmarkCreate(b *testing.B) {
+	const sessions = 1000
+	each(b, func(b *testing.B, _ string, open func() (session.Store, func() error)) {
+		s, closeStore := open()
+		n := 0
+		for b.Loop() {
+			closeAll(b, startFrom(b, s, n, sessions, 1))
+			n += sessions
+		}
+		b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "sessions/s")
+		b.ReportMetric(0, "ns/op")
+		if err := closeStore(); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
 // What does a session take on disk after twenty steps?
 func BenchmarkDisk(b *testing.B) {
 	const sessions, steps = 1000, 20

@@ -43,7 +43,7 @@ func diskWrites(dir string) int64 {
 	if err != nil {
 		return 0
 	}
-	device := uint64(s.Dev) //nolint:unconvert // it is narrower elsewhere
+	device := uint64(s.Dev) // of another type elsewhere
 	for line := range strings.Lines(string(stats)) {
 		fields := strings.Fields(line)
 		if len(fields) > 7 && fields[0] == fmt.Sprint(device>>8&0xfff) && fields[1] == fmt.Sprint(device&0xff) {
