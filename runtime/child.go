@@ -33,6 +33,7 @@ type Child struct {
 	owner *Agent // the parent
 	spec  delegation.Spec
 	first dsh.Seq // of this life
+	began dsh.Seq // where the log says that this life begins; see delegation.Life
 	run   string  // names this life
 
 	// Guarded by owner.rt.tree.mu.
@@ -88,8 +89,9 @@ func (c *Child) RunMessage(ctx context.Context, m *dsh.Message) (ChildOutcome, e
 	return c.result, nil
 }
 
-// Begin gives the child its first message and returns when its inbox has it.
-// The child settles by itself when it has nothing left to do.
+// Begin gives the child its first message and returns when its inbox has it;
+// that of a background child is durable then. The child settles by itself when
+// it has nothing left to do.
 func (c *Child) Begin(ctx context.Context, m *dsh.Message) error {
 	if c.spec.Background {
 		c.start()
@@ -100,6 +102,12 @@ func (c *Child) Begin(ctx context.Context, m *dsh.Message) error {
 	}
 	if err := c.Followup(ctx, m); err != nil {
 		return err
+	}
+	if c.spec.Background {
+		// Whoever is told that the child works may forget it no more.
+		if err := c.keep(); err != nil {
+			return err
+		}
 	}
 	c.accepted.Store(true)
 	c.start()
@@ -256,7 +264,7 @@ func (c *Child) finish(l *life) {
 	<-l.sessionGone
 	c.stopTimers()
 	c.orphan()
-	events, err := l.log.Read(context.Background(), c.first, 0)
+	events, err := l.log.Read(context.Background(), c.began, 0)
 	o := c.tally(events, err)
 	t := &c.rt.tree
 	t.mu.Lock()
@@ -269,10 +277,12 @@ func (c *Child) finish(l *life) {
 	if !c.spec.Background {
 		c.end(o, true)
 	}
+	told := c.rt.telling.begin(c.session)
 	c.rt.forget(c.Agent)
 	if c.spec.Background && c.accepted.Load() {
-		c.notify(o)
+		c.notify(o, c.noticeID(l, events))
 	}
+	told()
 	if c.spec.Background {
 		c.end(o, false)
 	}

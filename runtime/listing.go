@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/dsh-actor/dsh-actor/delegation"
 	"github.com/dsh-actor/dsh-actor/dsh"
@@ -14,36 +13,24 @@ import (
 // lists all descendants, each behind its parent. A child whose log cannot be
 // read is listed with its problem.
 func (a *Agent) Children(ctx context.Context, deep bool) ([]delegation.Entry, error) {
-	below := map[dsh.SessionID][]dsh.SessionHeader{}
-	var errs []error
-	for h, err := range a.rt.opts.Store.List(ctx) {
-		if err != nil {
-			errs = append(errs, err) // about one log, which may be anybody's
-			continue
-		}
-		if h.Origin == "subagent" {
-			below[h.ParentSession] = append(below[h.ParentSession], h)
-		}
-	}
-	if len(below) == 0 {
-		return nil, errors.Join(errs...)
-	}
-	for _, list := range below {
-		slices.SortStableFunc(list, func(x, y dsh.SessionHeader) int { return int(x.CreatedAt - y.CreatedAt) })
-	}
+	kin := a.rt.lineage(ctx)
 	var entries []delegation.Entry
-	var walk func(parent dsh.SessionID, depth int)
-	walk = func(parent dsh.SessionID, depth int) {
-		for _, h := range below[parent] {
+	var walk func(list []dsh.SessionHeader, depth int)
+	walk = func(list []dsh.SessionHeader, depth int) {
+		for _, h := range list {
+			theirs := kin.below(h.ID)
 			e := a.rt.entry(ctx, h)
-			e.Depth, e.HasChildren = depth, len(below[h.ID]) > 0
+			e.Depth, e.HasChildren = depth, len(theirs) > 0
 			entries = append(entries, e)
 			if deep {
-				walk(h.ID, depth+1)
+				walk(theirs, depth+1)
 			}
 		}
 	}
-	walk(a.session, 1)
+	walk(kin.below(a.session), 1)
+	if len(entries) == 0 {
+		return nil, kin.lost()
+	}
 	return entries, nil
 }
 
@@ -71,6 +58,20 @@ func (rt *Runtime) entry(ctx context.Context, h dsh.SessionHeader) delegation.En
 		e.Problem = "corrupt"
 	default:
 		e.Mode, e.Label = d.Mode, d.Label
+	}
+	if e.Problem != "" || live != nil {
+		return e
+	}
+	events = append(events[:len(events):len(events)], dsh.Closers(events)...)
+	life, err := delegation.LastLife(events, h.SeedLength, e.Mode)
+	switch {
+	case err != nil:
+		e.Problem = "corrupt"
+	case life.Begun:
+		e.Outcome = &life.Outcome
+		if e.Outcome.Kind == delegation.Interrupted {
+			e.Status = delegation.CutShort
+		}
 	}
 	return e
 }

@@ -88,6 +88,7 @@ type Runtime struct {
 	brief   sync.Mutex // held by who has a stored log open just to look or to add to it
 	watch   []delegation.Observer
 	tree    tree
+	telling telling
 
 	mu       sync.RWMutex
 	agents   map[dsh.AgentID]*Agent // nil entries are reserved

@@ -21,6 +21,11 @@ type (
 		ReplyTo *actor.PID
 	}
 
+	// Sync asks for everything appended before it to be durable, on behalf of
+	// somebody who is no actor. One error or nil is sent to Reply, which must
+	// have room, unless the session is gone before.
+	Sync struct{ Reply chan<- error }
+
 	// Derive asks for the history that the log makes through an event, once
 	// that is durable. The session answers ReplyTo with exactly one
 	// [Derived] of the same Pos.

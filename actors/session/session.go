@@ -64,6 +64,8 @@ func (s *session) Receive(c actor.Context) {
 		s.append(c, msg.Events)
 	case Flush:
 		s.barrier(c, question{pos: msg.Pos, through: msg.Through, replyTo: msg.ReplyTo})
+	case Sync:
+		s.barrier(c, question{through: s.next - 1, reply: msg.Reply})
 	case Derive:
 		s.barrier(c, question{
 			pos: msg.Pos, through: msg.Through, replyTo: msg.ReplyTo,

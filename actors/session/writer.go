@@ -46,11 +46,12 @@ func (s *session) writing() *writer {
 	return s.writer
 }
 
-// question is an unanswered Flush or Derive.
+// question is an unanswered Flush, Sync or Derive.
 type question struct {
 	pos     dsh.Pos
 	through dsh.Seq
 	replyTo *actor.PID
+	reply   chan<- error // of a Sync, instead of replyTo
 	derive  bool
 	// messages is what the history was when Derive came: mailbox order is
 	// log order, so that is the history through its event.
@@ -80,6 +81,8 @@ func (s *session) barrier(c actor.Context, q question) {
 
 func (s *session) answer(c actor.Context, q question, err error) {
 	switch {
+	case q.reply != nil:
+		q.reply <- err
 	case !q.derive:
 		c.Send(q.replyTo, Flushed{Pos: q.pos, Err: err})
 	case err != nil:
@@ -216,9 +219,12 @@ func (w *writer) from(seq dsh.Seq) []dsh.Event {
 // fail answers everyone who waits for the store.
 func (w *writer) fail(c actor.Context, err error) {
 	for _, q := range w.asked {
-		if q.derive {
+		switch {
+		case q.reply != nil:
+			q.reply <- err
+		case q.derive:
 			c.Send(q.replyTo, Derived{Pos: q.pos, Err: err})
-		} else {
+		default:
 			c.Send(q.replyTo, Flushed{Pos: q.pos, Err: err})
 		}
 	}
