@@ -182,8 +182,14 @@ func (v *catcher) child(ctx context.Context, id dsh.SessionID) (n *notice, err e
 	if err != nil {
 		return nil, err
 	}
+	stored := length(events)
 	if events, err = v.log(ctx, log, events); err != nil {
 		return nil, err
+	}
+	if length(events) > stored {
+		if err := log.Sync(ctx); err != nil {
+			return nil, err
+		}
 	}
 	own := log.Header().SeedLength
 	d, ok, err := delegation.ReadDescriptor(events, own)

@@ -11,15 +11,18 @@ import (
 
 // Children lists the agent's children, live and stored, oldest first; deep
 // lists all descendants, each behind its parent. A child whose log cannot be
-// read is listed with its problem.
+// read is listed with its problem; one that a crash kept from being made is not.
 func (a *Agent) Children(ctx context.Context, deep bool) ([]delegation.Entry, error) {
 	kin := a.rt.lineage(ctx)
 	var entries []delegation.Entry
 	var walk func(list []dsh.SessionHeader, depth int)
 	walk = func(list []dsh.SessionHeader, depth int) {
 		for _, h := range list {
+			e, born := a.rt.entry(ctx, h)
+			if !born {
+				continue
+			}
 			theirs := kin.below(h.ID)
-			e := a.rt.entry(ctx, h)
 			e.Depth, e.HasChildren = depth, len(theirs) > 0
 			entries = append(entries, e)
 			if deep {
@@ -34,8 +37,9 @@ func (a *Agent) Children(ctx context.Context, deep bool) ([]delegation.Entry, er
 	return entries, nil
 }
 
-// entry says what is known of a child.
-func (rt *Runtime) entry(ctx context.Context, h dsh.SessionHeader) delegation.Entry {
+// entry says what is known of a child. One that was being made has a log, and
+// was not born yet.
+func (rt *Runtime) entry(ctx context.Context, h dsh.SessionHeader) (_ delegation.Entry, born bool) {
 	e := delegation.Entry{ID: h.ID, Parent: h.ParentSession, Status: delegation.Ready}
 	var events []dsh.Event
 	var err error
@@ -45,22 +49,25 @@ func (rt *Runtime) entry(ctx context.Context, h dsh.SessionHeader) delegation.En
 		if c := live.child; c != nil {
 			d := c.descriptor()
 			e.Mode, e.Label = d.Mode, d.Label
-			return e
+			return e, true
 		}
 	}
 	if events, err = rt.readAll(ctx, h.ID); err != nil {
 		e.Problem = "unavailable"
-		return e
+		return e, true
 	}
 	d, ok, err := delegation.ReadDescriptor(events, h.SeedLength)
+	_, begun := delegation.LifeStart(events, h.SeedLength)
 	switch {
+	case err == nil && !ok && !begun && live == nil:
+		return e, false
 	case err != nil && !errors.Is(err, delegation.ErrVersion), err == nil && !ok:
 		e.Problem = "corrupt"
 	default:
 		e.Mode, e.Label = d.Mode, d.Label
 	}
 	if e.Problem != "" || live != nil {
-		return e
+		return e, true
 	}
 	events = append(events[:len(events):len(events)], dsh.Closers(events)...)
 	life, err := delegation.LastLife(events, h.SeedLength, e.Mode)
@@ -73,7 +80,7 @@ func (rt *Runtime) entry(ctx context.Context, h dsh.SessionHeader) delegation.En
 			e.Status = delegation.CutShort
 		}
 	}
-	return e
+	return e, true
 }
 
 // childStatus says whether a live child works. One with messages that wait for

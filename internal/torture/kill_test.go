@@ -62,9 +62,11 @@ func TestKills(t *testing.T) {
 		total.add(w.count)
 	}
 	t.Logf("%d kills survived on %d stores: looked at %d events, %d requests, %d tool bodies, %d closers, %d torn logs; "+
-		"%d messages acknowledged, %d of them lost before a barrier",
-		done, round, total.events, total.requests, total.bodies, total.closers, total.torn, total.acknowledged, total.lost)
-	if total.events == 0 || total.requests == 0 || total.bodies == 0 || total.acknowledged == 0 {
+		"%d messages acknowledged, %d of them lost before a barrier; "+
+		"%d children, %d of them interrupted; parents told %d times",
+		done, round, total.events, total.requests, total.bodies, total.closers, total.torn, total.acknowledged, total.lost,
+		total.children, total.interrupted, total.notices)
+	if total.events == 0 || total.requests == 0 || total.bodies == 0 || total.acknowledged == 0 || total.children == 0 {
 		t.Error("nothing happened that could have gone wrong")
 	}
 }
@@ -77,6 +79,9 @@ func (c *counts) add(d counts) {
 	c.torn += d.torn
 	c.acknowledged += d.acknowledged
 	c.lost += d.lost
+	c.children += d.children
+	c.interrupted += d.interrupted
+	c.notices += d.notices
 }
 
 // live runs a process until it is killed, or for a while, and looks at what it
@@ -87,8 +92,8 @@ func (w *witness) live(ctx context.Context, rng *rand.Rand, kill bool) error {
 	if err := w.process(ctx, rng, kill); err != nil {
 		return err
 	}
-	for i := range agents {
-		torn, err := w.tear(sessionOf(i), rng)
+	for _, id := range w.ids() {
+		torn, err := w.tear(id, rng)
 		if err != nil {
 			return err
 		}
@@ -106,6 +111,8 @@ func (w *witness) live(ctx context.Context, rng *rand.Rand, kill bool) error {
 	if err := w.resume(ctx); err != nil {
 		return fmt.Errorf("resumed: %w", err)
 	}
+	w.settled = true
+	defer func() { w.settled = false }()
 	return w.look(ctx)
 }
 
@@ -176,6 +183,9 @@ func (w *witness) resume(ctx context.Context) error {
 		var problems []error
 		for i := range agents {
 			a, err := l.agent(ctx, rt, i)
+			if err == nil {
+				err = w.finds(ctx, a)
+			}
 			if err == nil && pass == 0 {
 				id := dsh.MessageID(fmt.Sprintf("%s/%d/resumed", a.Session(), w.Life))
 				s := w.said[a.Session()]
