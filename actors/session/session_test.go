@@ -272,6 +272,45 @@ func TestManyEventsAreWrittenAtOnce(t *testing.T) {
 }
 
 // A barrier that fails says so; nothing is lost, and the next one writes it.
+// Who is no actor waits for the disk, too, and is told of its failures.
+func TestSync(t *testing.T) {
+	for _, volatile := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, volatile)
+			ask := func() <-chan error {
+				reply := make(chan error, 1)
+				f.send(session.Sync{Reply: reply})
+				return reply
+			}
+			if err := <-ask(); err != nil {
+				t.Errorf("of nothing: %v", err)
+			}
+			f.append(1)
+			reply := ask()
+			synctest.Wait()
+			if len(reply) > 0 != volatile {
+				t.Errorf("volatile %v: answered at once: %v", volatile, len(reply) > 0)
+			}
+			if err := <-reply; err != nil || !volatile && f.disk.syncs != 1 {
+				t.Errorf("%d syncs, %v", f.disk.syncs, err)
+			}
+			if volatile {
+				return
+			}
+			broken := errors.New("broken")
+			f.disk.set(broken)
+			f.append(1)
+			if err := <-ask(); !errors.Is(err, broken) {
+				t.Errorf("on a broken disk: %v", err)
+			}
+			f.disk.set(nil)
+			if err := <-ask(); err != nil || f.disk.syncs != 2 {
+				t.Errorf("when it is well again: %d syncs, %v", f.disk.syncs, err)
+			}
+		})
+	}
+}
+
 func TestAFailedBarrierLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, false)

@@ -190,9 +190,9 @@ func (l *life) answer(req *dsh.Request) script.Response {
 // rarely do.
 func (l *life) delegates(id dsh.SessionID) bool {
 	if isChild(id) {
-		return l.draw(12) == 0
+		return l.draw(20) == 0
 	}
-	return l.draw(5) == 0
+	return l.draw(10) == 0
 }
 
 // isChild tells a child's session by its name.

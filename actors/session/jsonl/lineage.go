@@ -32,17 +32,24 @@ type lineage struct {
 type project struct {
 	changed time.Time // of the directory, when it was read; zero if it may have changed since
 	parents map[string]dsh.SessionID
-	open    map[string]struct{} // names without a header, which may get one
+	// open is names whose header is not known, or that have none yet, and when
+	// something was last made in them; zero if nobody looked.
+	open map[string]time.Time
 }
 
 // settledAfter is how much older than the look a change must be for a later
 // one to show in the directory's time, on any file system.
 const settledAfter = 2 * time.Second
 
+// clockError is how far clocks may have been put back between a session and a
+// child of it.
+const clockError = 24 * time.Hour
+
 // Children yields the headers of the logs whose parent is a session, oldest
-// first. The first look reads the header of every log in the store, later ones
-// those of new logs; a project in which no session was added costs one look at
-// its directory's time.
+// first. A header is read once, and not at all as long as nobody asks for the
+// children of a session that is about as old: directories in which nothing was
+// made since cannot be its children's. A project in which no session was added
+// costs one look at its directory's time.
 func (s *Store) Children(ctx context.Context, parent dsh.SessionID) iter.Seq2[dsh.SessionHeader, error] {
 	return func(yield func(dsh.SessionHeader, error) bool) {
 		headers, err := s.childrenOf(ctx, parent)
@@ -60,7 +67,7 @@ func (s *Store) Children(ctx context.Context, parent dsh.SessionID) iter.Seq2[ds
 func (s *Store) childrenOf(ctx context.Context, parent dsh.SessionID) ([]dsh.SessionHeader, error) {
 	s.lineage.mu.Lock()
 	defer s.lineage.mu.Unlock()
-	if err := s.learn(ctx); err != nil {
+	if err := s.learn(ctx, s.bornBefore(parent)); err != nil {
 		return nil, err
 	}
 	var headers []dsh.SessionHeader
@@ -80,8 +87,22 @@ func (s *Store) childrenOf(ctx context.Context, parent dsh.SessionID) ([]dsh.Ses
 	return headers, nil
 }
 
-// learn brings the lineage up to date.
-func (s *Store) learn(ctx context.Context) error {
+// bornBefore returns when no child of a session can have been there yet; the
+// zero time if that is not known.
+func (s *Store) bornBefore(id dsh.SessionID) time.Time {
+	path, err := s.find(id)
+	if err != nil || path == "" {
+		return time.Time{}
+	}
+	h, err := s.peek(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(h.CreatedAt).Add(-clockError)
+}
+
+// learn brings the lineage up to date with what was made since a time.
+func (s *Store) learn(ctx context.Context, since time.Time) error {
 	entries, err := os.ReadDir(s.root)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -94,14 +115,14 @@ func (s *Store) learn(ctx context.Context) error {
 			p = &project{parents: map[string]dsh.SessionID{}}
 		}
 		s.lineage.projects[e.Name()] = p
-		if err := s.learnProject(ctx, filepath.Join(s.root, e.Name()), p); err != nil {
+		if err := s.learnProject(ctx, filepath.Join(s.root, e.Name()), p, since); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) learnProject(ctx context.Context, dir string, p *project) error {
+func (s *Store) learnProject(ctx context.Context, dir string, p *project, since time.Time) error {
 	now := time.Now()
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() {
@@ -112,13 +133,13 @@ func (s *Store) learnProject(ctx context.Context, dir string, p *project) error 
 		if err != nil {
 			return nil
 		}
-		parents := p.parents
-		p.parents, p.open = make(map[string]dsh.SessionID, len(entries)), map[string]struct{}{}
+		parents, open := p.parents, p.open
+		p.parents, p.open = make(map[string]dsh.SessionID, len(entries)), map[string]time.Time{}
 		for _, e := range entries {
 			if parent, ok := parents[e.Name()]; ok {
 				p.parents[e.Name()] = parent
 			} else {
-				p.open[e.Name()] = struct{}{}
+				p.open[e.Name()] = open[e.Name()]
 			}
 		}
 		p.changed = time.Time{}
@@ -126,13 +147,24 @@ func (s *Store) learnProject(ctx context.Context, dir string, p *project) error 
 			p.changed = info.ModTime()
 		}
 	}
-	for name := range p.open {
+	for name, made := range p.open {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if made.IsZero() {
+			if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				made = info.ModTime()
+			}
+		}
+		if !made.IsZero() && made.Before(since) {
+			p.open[name] = made
+			continue
 		}
 		if h, ok, err := s.listed(filepath.Join(dir, name)); err == nil && ok {
 			p.parents[name] = h.ParentSession
 			delete(p.open, name)
+		} else {
+			p.open[name] = time.Time{} // its log may be on its way
 		}
 	}
 	return nil
