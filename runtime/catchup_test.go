@@ -1,15 +1,20 @@
 package runtime_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/dsh-actor/dsh-actor/actors/llm"
 	"github.com/dsh-actor/dsh-actor/actors/llm/script"
 	"github.com/dsh-actor/dsh-actor/actors/session"
+	"github.com/dsh-actor/dsh-actor/actors/session/memory"
 	"github.com/dsh-actor/dsh-actor/delegation"
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/runtime"
@@ -327,7 +332,7 @@ func TestResumeKnowsForeignNotices(t *testing.T) {
 // A child that settles while its parent is resumed in the same process tells it
 // once.
 func TestResumeBesideASettlingChild(t *testing.T) {
-	for n := range 60 {
+	for n := range 20 {
 		bubble(t, func(t *testing.T) {
 			gate := make(chan struct{})
 			f := newFamily(t, runtime.Options{Delegation: runtime.Delegation{OutliveDispose: true}}, func(i dsh.Initiator, _ *dsh.Request) script.Response {
@@ -341,7 +346,7 @@ func TestResumeBesideASettlingChild(t *testing.T) {
 				t.Fatal(err)
 			}
 			close(gate)
-			for range n * 20 { // somewhere in the middle
+			for range n * 60 { // somewhere in the middle
 				select {
 				case <-c.Done():
 				default:
@@ -366,4 +371,63 @@ func TestResumeBesideASettlingChild(t *testing.T) {
 			}
 		})
 	}
+}
+
+// slowKin is a store that has to be waited for when it is asked for children.
+type slowKin struct {
+	*memory.Store
+	wait func()
+}
+
+func (s *slowKin) Children(ctx context.Context, parent dsh.SessionID) iter.Seq2[dsh.SessionHeader, error] {
+	s.wait()
+	return s.Store.Children(ctx, parent)
+}
+
+// A child that settles behind its parent's back tells it itself, with a turn.
+func TestResumeLeavesTheTellingToTheChild(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		store := &slowKin{Store: memory.New()}
+		rt, err := runtime.New(runtime.Options{
+			Store: store, Delegation: runtime.Delegation{OutliveDispose: true},
+			Providers: map[string]llm.Provider{"mock": brain(func(i dsh.Initiator, _ *dsh.Request) script.Response {
+				if i.Depth == 1 {
+					<-gate
+				}
+				return script.Text("done", 1)
+			})},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop(t, rt)
+		top, err := rt.Create(t.Context(), topSpec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := top.Spawn(t.Context(), runtime.ChildSpec{ID: "kid", Label: "bg", Background: true})
+		if err == nil {
+			err = errors.Join(c.Begin(t.Context(), dsh.UserText("go")), top.Dispose(t.Context()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.wait = func() {
+			store.wait = func() {}
+			close(gate)
+			for there := true; there; _, there = rt.Agent("kid") {
+				time.Sleep(time.Second)
+			}
+		}
+		if top, err = rt.Resume(t.Context(), "top", topSpec); err != nil {
+			t.Fatal(err)
+		}
+		<-c.Done()
+		synctest.Wait()
+		s, err := top.State(t.Context())
+		if err != nil || s.LastTurn != 1 || len(s.Messages) != 2 || !s.Inbox.Empty() {
+			t.Errorf("%d turns, %d messages, %d pending, %v", s.LastTurn, len(s.Messages), len(s.Inbox.NextStep), err)
+		}
+	})
 }
