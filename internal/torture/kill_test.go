@@ -47,7 +47,7 @@ func TestKills(t *testing.T) {
 	for ; goOn(); round++ {
 		p := plan{
 			Dir: t.TempDir(), Seed: rng.Uint64(),
-			Raw: round%2 == 1, Each: round%3 == 1, Forgetful: round%4 > 1,
+			Raw: round%4 > 1, Each: round%3 == 1, Forgetful: round%2 == 1,
 		}
 		w := newWitness(p)
 		for i := 0; i < perStore && goOn(); i++ {

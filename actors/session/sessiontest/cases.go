@@ -302,7 +302,10 @@ var cases = []struct {
 					}
 					got = append(got, h)
 				}
-				for h := range s.List(t.Context()) {
+				for h, err := range s.List(t.Context()) {
+					if err != nil {
+						t.Fatal(err)
+					}
 					if h.ParentSession == parent {
 						want = append(want, h)
 					}
@@ -330,7 +333,10 @@ var cases = []struct {
 			}
 			compare(fmt.Sprintf("with %d", i+1))
 		}
-		for range kin.Children(t.Context(), "s-0") {
+		for _, err := range kin.Children(t.Context(), "s-0") {
+			if err != nil {
+				t.Error(err)
+			}
 			break // it can be left
 		}
 	}},
