@@ -89,9 +89,9 @@ func (c *Child) RunMessage(ctx context.Context, m *dsh.Message) (ChildOutcome, e
 	return c.result, nil
 }
 
-// Begin gives the child its first message and returns when its inbox has it;
-// that of a background child is durable then. The child settles by itself when
-// it has nothing left to do.
+// Begin gives the child its first message and returns when its inbox has it,
+// durably: whoever is told that the child works will find it. The child settles
+// by itself when it has nothing left to do.
 func (c *Child) Begin(ctx context.Context, m *dsh.Message) error {
 	if c.spec.Background {
 		c.start()
@@ -100,14 +100,8 @@ func (c *Child) Begin(ctx context.Context, m *dsh.Message) error {
 	if c.spec.Background {
 		c.working()
 	}
-	if err := c.Followup(ctx, m); err != nil {
+	if err := c.Followup(ctx, m); err != nil && (c.spec.Background || !errors.Is(err, ErrNotDurable)) {
 		return err
-	}
-	if c.spec.Background {
-		// Whoever is told that the child works may forget it no more.
-		if err := c.keep(); err != nil {
-			return err
-		}
 	}
 	c.accepted.Store(true)
 	c.start()

@@ -228,27 +228,6 @@ func (c *Child) noticeID(l *life, events []dsh.Event) dsh.MessageID {
 	return delegation.NoticeID(c.session, at)
 }
 
-// keep returns when what the agent was told is durable.
-func (a *Agent) keep() error {
-	if a.rt.opts.Store.Volatile() {
-		return nil
-	}
-	l := a.life.Load()
-	reply := make(chan error, 1)
-	a.rt.system.Root.Send(l.session, session.Sync{Reply: reply})
-	select {
-	case err := <-reply:
-		return err
-	case <-l.sessionGone:
-	}
-	select {
-	case err := <-reply:
-		return err
-	default:
-		return errors.Join(l.handle.Failure(), l.handle.Closed()) // it was durable when it was closed
-	}
-}
-
 // telling is the children that have settled and whose parents are being told.
 type telling struct {
 	mu    sync.Mutex

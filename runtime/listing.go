@@ -52,7 +52,7 @@ func (rt *Runtime) entry(ctx context.Context, h dsh.SessionHeader) (_ delegation
 			return e, true
 		}
 	}
-	if events, err = rt.readAll(ctx, h.ID); err != nil {
+	if _, events, err = rt.readAll(ctx, h.ID); err != nil {
 		e.Problem = "unavailable"
 		return e, true
 	}

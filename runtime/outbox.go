@@ -28,7 +28,9 @@ func (c *Child) notify(o delegation.Outcome, name dsh.MessageID) {
 			if c.tell(ctx, parent, m) {
 				return
 			}
-			<-parent.life.Load().sessionGone
+			if l := parent.life.Load(); l != nil {
+				<-l.sessionGone
+			}
 		}
 		if c.rt.opts.Delegation.DropNotices {
 			return
@@ -57,7 +59,7 @@ func (c *Child) tell(ctx context.Context, parent *Agent, m *dsh.Message) bool {
 		in.Target, in.Wake = dsh.NextStep, false
 	}
 	err := parent.Do(ctx, Command{in})
-	return err == nil || errors.Is(err, ErrDuplicate)
+	return err == nil || errors.Is(err, ErrNotDurable) || errors.Is(err, ErrDuplicate)
 }
 
 // leaveFor makes a message pending in the log of a session that is not open,

@@ -21,11 +21,6 @@ type (
 		ReplyTo *actor.PID
 	}
 
-	// Sync asks for everything appended before it to be durable, on behalf of
-	// somebody who is no actor. One error or nil is sent to Reply, which must
-	// have room, unless the session is gone before.
-	Sync struct{ Reply chan<- error }
-
 	// Derive asks for the history that the log makes through an event, once
 	// that is durable. The session answers ReplyTo with exactly one
 	// [Derived] of the same Pos.
@@ -34,6 +29,11 @@ type (
 		Through dsh.Seq
 		ReplyTo *actor.PID
 	}
+
+	// Sync asks for everything that came before it to be durable: a barrier
+	// for somebody who is no actor. One [Synced] is sent to Reply, which must
+	// have room.
+	Sync struct{ Reply chan<- Synced }
 
 	// Read asks what there is from a sequence number on. The session sends
 	// one [Available] to Reply, which must have room for it: at once or, with
@@ -59,6 +59,13 @@ type (
 	Flushed struct {
 		Pos dsh.Pos
 		Err error
+	}
+
+	// Synced answers [Sync]: the number of the event behind the last one that
+	// it is about, and why that is not durable.
+	Synced struct {
+		Next dsh.Seq
+		Err  error
 	}
 
 	// Derived answers [Derive]. Messages is an immutable snapshot that took

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -40,6 +41,12 @@ func (d *disk) fault() error {
 	d.mu.Unlock()
 	time.Sleep(delay)
 	return err
+}
+
+func (d *disk) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls
 }
 
 func (d *disk) set(err error) {
@@ -103,9 +110,9 @@ func newFixture(t *testing.T, volatile bool) *fixture {
 		disk: &disk{Log: log, delay: delay},
 	}
 	f.agent = f.system.Root.Spawn(actor.PropsFromFunc(f.record, workers.Mailbox()))
-	f.session = f.system.Root.Spawn(session.Props(session.Config{
+	f.session = session.Spawn(f.system.Root, session.Props(workers.Mailbox()), session.Config{
 		Log: f.disk, Volatile: volatile, Gone: f.gone, Owner: func() *actor.PID { return f.agent },
-	}, workers.Mailbox()))
+	})
 	t.Cleanup(func() {
 		f.system.Root.Stop(f.session)
 		<-f.gone
@@ -271,19 +278,52 @@ func TestManyEventsAreWrittenAtOnce(t *testing.T) {
 	})
 }
 
+// A few large events are written at once, too. A store that fails is not asked
+// again for each event that follows.
+func TestLargeEventsAreWrittenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, false)
+		large := func() {
+			m := dsh.UserText(strings.Repeat("x", session.WriteBytes/2))
+			m.ID = dsh.MessageID(fmt.Sprint("large-", f.next))
+			f.send(session.Append{Events: []dsh.Event{{Seq: f.next, Data: dsh.UserMessage{Message: m}, Surface: dsh.Append}}})
+			f.next++
+		}
+		large()
+		time.Sleep(15 * time.Millisecond) // less than the delay
+		if n := f.disk.count(); n != 0 {
+			t.Errorf("%d calls for half of the bytes", n)
+		}
+		large()
+		time.Sleep(15 * time.Millisecond)
+		if n := f.disk.count(); n != 1 {
+			t.Errorf("%d calls", n)
+		}
+		f.disk.set(errors.New("no space left"))
+		for range 20 {
+			large()
+			time.Sleep(15 * time.Millisecond)
+		}
+		if n := f.disk.count(); n > 4 {
+			t.Errorf("a store that fails was called %d times in 300 ms", n)
+		}
+		f.disk.set(nil)
+	})
+}
+
 // A barrier that fails says so; nothing is lost, and the next one writes it.
 // Who is no actor waits for the disk, too, and is told of its failures.
 func TestSync(t *testing.T) {
 	for _, volatile := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, volatile)
-			ask := func() <-chan error {
-				reply := make(chan error, 1)
+			ask := func() <-chan session.Synced {
+				reply := make(chan session.Synced, 1)
 				f.send(session.Sync{Reply: reply})
 				return reply
 			}
-			if err := <-ask(); err != nil {
-				t.Errorf("of nothing: %v", err)
+			if got := <-ask(); got != (session.Synced{}) {
+				t.Errorf("of nothing: %+v", got)
 			}
 			f.append(1)
 			reply := ask()
@@ -291,8 +331,8 @@ func TestSync(t *testing.T) {
 			if len(reply) > 0 != volatile {
 				t.Errorf("volatile %v: answered at once: %v", volatile, len(reply) > 0)
 			}
-			if err := <-reply; err != nil || !volatile && f.disk.syncs != 1 {
-				t.Errorf("%d syncs, %v", f.disk.syncs, err)
+			if got := <-reply; got != (session.Synced{Next: 1}) || !volatile && f.disk.syncs != 1 {
+				t.Errorf("%d syncs, %+v", f.disk.syncs, got)
 			}
 			if volatile {
 				return
@@ -300,12 +340,12 @@ func TestSync(t *testing.T) {
 			broken := errors.New("broken")
 			f.disk.set(broken)
 			f.append(1)
-			if err := <-ask(); !errors.Is(err, broken) {
-				t.Errorf("on a broken disk: %v", err)
+			if got := <-ask(); !errors.Is(got.Err, broken) {
+				t.Errorf("on a broken disk: %+v", got)
 			}
 			f.disk.set(nil)
-			if err := <-ask(); err != nil || f.disk.syncs != 2 {
-				t.Errorf("when it is well again: %d syncs, %v", f.disk.syncs, err)
+			if got := <-ask(); got != (session.Synced{Next: 2}) || f.disk.syncs != 2 {
+				t.Errorf("when it is well again: %d syncs, %+v", f.disk.syncs, got)
 			}
 		})
 	}
