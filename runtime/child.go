@@ -132,7 +132,15 @@ func (c *Child) Interrupt(ctx context.Context) error {
 }
 
 // Dispose ends the child, its own children first, and waits until it is gone.
-func (c *Child) Dispose(ctx context.Context) error { return c.dispose(ctx, false) }
+func (c *Child) Dispose(ctx context.Context) error {
+	if c.life.Load() == nil {
+		c.mine.Store(true)
+		if c.life.Load() == nil {
+			return c.waitGone(ctx) // whoever makes it disposes of it
+		}
+	}
+	return c.dispose(ctx, false)
+}
 
 // Parent returns the agent that asked for the child.
 func (c *Child) Parent() *Agent { return c.owner }
