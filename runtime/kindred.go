@@ -69,12 +69,11 @@ func (l *lineage) lost() error {
 // them: turns are closed, and how a background child settled is in the inbox of
 // its parent's log, once.
 //
-// A log is brought up to date behind those of its children, each with what was
-// durable of it, and a notice has the name of the life that it is of. So a crash
-// at any point of this leaves work for the next time and nothing to be done
-// twice. Descendants that somebody has open are left alone with all that is
-// below them: whoever has them does the same. One whose log cannot be read is
-// left to who asks for it.
+// A log comes behind those of its children, and a notice has the name of the
+// life that it tells of. So a crash at any point of this leaves work for the next
+// time and nothing to be done twice. Descendants that somebody has open are left
+// alone with all that is below them: whoever has them does the same. One whose
+// log cannot be read is left to who asks for it.
 func (rt *Runtime) catchUp(ctx context.Context, log session.Log) ([]dsh.Event, error) {
 	events, err := log.Read(ctx, 0, 0)
 	if err != nil {
