@@ -94,3 +94,59 @@ func TestParentGoesBeforeItsChildIsMade(t *testing.T) {
 		}
 	}
 }
+
+// forgetsOne is a store that cannot make one session durable.
+type forgetsOne struct {
+	*disk
+	id  dsh.SessionID
+	err error
+}
+
+func (s *forgetsOne) Create(ctx context.Context, h dsh.SessionHeader) (session.Log, error) {
+	log, err := s.disk.Create(ctx, h)
+	if err == nil && h.ID == s.id {
+		log = &forgetfulLog{Log: log, err: s.err}
+	}
+	return log, err
+}
+
+type forgetfulLog struct {
+	session.Log
+	err error
+}
+
+func (l *forgetfulLog) Sync(context.Context) error { return l.err }
+
+// Nobody is told that a background child works whose task a crash would undo,
+// nor how it settled.
+func TestBackgroundChildThatIsNotDurable(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		full := errors.New("no space left")
+		rt, err := runtime.New(runtime.Options{
+			Store:     &forgetsOne{disk: newDisk(t, nil, nil), id: "kid", err: full},
+			Providers: map[string]llm.Provider{"mock": answers(script.Text("done", 1))},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop(t, rt)
+		top, err := rt.Create(t.Context(), topSpec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := top.Spawn(t.Context(), runtime.ChildSpec{ID: "kid", Label: "job", Background: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Begin(t.Context(), dsh.UserText("go")); !errors.Is(err, runtime.ErrNotDurable) || !errors.Is(err, full) {
+			t.Errorf("Begin = %v", err)
+		}
+		if err := c.Dispose(t.Context()); !errors.Is(err, full) {
+			t.Errorf("Dispose = %v", err)
+		}
+		synctest.Wait()
+		if s, err := top.State(t.Context()); err != nil || s.Next != 0 {
+			t.Errorf("the parent has %d events, %v", s.Next, err)
+		}
+	})
+}
