@@ -312,45 +312,6 @@ func TestLargeEventsAreWrittenAtOnce(t *testing.T) {
 }
 
 // A barrier that fails says so; nothing is lost, and the next one writes it.
-// Who is no actor waits for the disk, too, and is told of its failures.
-func TestSync(t *testing.T) {
-	for _, volatile := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFixture(t, volatile)
-			ask := func() <-chan session.Synced {
-				reply := make(chan session.Synced, 1)
-				f.send(session.Sync{Reply: reply})
-				return reply
-			}
-			if got := <-ask(); got != (session.Synced{}) {
-				t.Errorf("of nothing: %+v", got)
-			}
-			f.append(1)
-			reply := ask()
-			synctest.Wait()
-			if len(reply) > 0 != volatile {
-				t.Errorf("volatile %v: answered at once: %v", volatile, len(reply) > 0)
-			}
-			if got := <-reply; got != (session.Synced{Next: 1}) || !volatile && f.disk.syncs != 1 {
-				t.Errorf("%d syncs, %+v", f.disk.syncs, got)
-			}
-			if volatile {
-				return
-			}
-			broken := errors.New("broken")
-			f.disk.set(broken)
-			f.append(1)
-			if got := <-ask(); !errors.Is(got.Err, broken) {
-				t.Errorf("on a broken disk: %+v", got)
-			}
-			f.disk.set(nil)
-			if got := <-ask(); got != (session.Synced{Next: 2}) || f.disk.syncs != 2 {
-				t.Errorf("when it is well again: %d syncs, %+v", f.disk.syncs, got)
-			}
-		})
-	}
-}
-
 func TestAFailedBarrierLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, false)
