@@ -150,38 +150,57 @@ type ForkError struct {
 	// Code is ForkOpenTurn or ForkInvalidBoundary.
 	Code     string
 	Boundary Seq
-	// Turn is the turn that is open at the boundary, with ForkOpenTurn.
-	Turn int
-	// Events is how many events the log has.
+	// Turn is the turn that is open at the boundary, with ForkOpenTurn. Before
+	// is the boundary at which it begins; After the one behind its end, or -1
+	// for a turn that has none.
+	Turn          int
+	Before, After Seq
+	// Events is how many events the log has: the last boundary there can be.
 	Events Seq
 }
 
 // Error says what is wrong and which boundaries would do.
 func (e *ForkError) Error() string {
-	if e.Code == ForkOpenTurn {
-		return fmt.Sprintf("dsh: cannot fork at %d: turn %d is open there; fork before it starts or after it ends",
-			e.Boundary, e.Turn)
+	switch {
+	case e.Code != ForkOpenTurn:
+		return fmt.Sprintf("dsh: cannot fork at %d: the log has %d events", e.Boundary, e.Events)
+	case e.After < 0:
+		return fmt.Sprintf("dsh: cannot fork at %d: turn %d is open there and has not ended; fork at %d, before it starts",
+			e.Boundary, e.Turn, e.Before)
 	}
-	return fmt.Sprintf("dsh: cannot fork at %d: the log has %d events", e.Boundary, e.Events)
+	return fmt.Sprintf("dsh: cannot fork at %d: turn %d is open there; fork at %d, before it starts, or at %d, after it ends",
+		e.Boundary, e.Turn, e.Before, e.After)
 }
 
 // CheckFork returns why the first boundary events of a whole log cannot seed
 // another one, as a [*ForkError], or nil.
 func CheckFork(events []Event, boundary Seq) error {
-	var total Seq
+	e := &ForkError{Boundary: boundary, After: -1}
 	var o openTurn
 	for i := range events {
 		ev := &events[i]
-		if total < boundary {
+		if e.Events < boundary {
 			o.apply(ev)
 		}
-		total += ev.Span()
+		switch ev.Data.(type) {
+		case TurnStart:
+			if e.Events < boundary {
+				e.Before = e.Events
+			}
+		case TurnEnd:
+			if e.Events >= boundary && e.After < 0 {
+				e.After = e.Events + 1
+			}
+		default: // begins and ends no turn
+		}
+		e.Events += ev.Span()
 	}
 	switch {
-	case boundary < 0 || boundary > total:
-		return &ForkError{Code: ForkInvalidBoundary, Boundary: boundary, Events: total}
+	case boundary < 0 || boundary > e.Events:
+		return &ForkError{Code: ForkInvalidBoundary, Boundary: boundary, Events: e.Events}
 	case o.turn != 0:
-		return &ForkError{Code: ForkOpenTurn, Boundary: boundary, Turn: o.turn, Events: total}
+		e.Code, e.Turn = ForkOpenTurn, o.turn
+		return e
 	}
 	return nil
 }

@@ -100,8 +100,17 @@ func (rt *Runtime) readAll(ctx context.Context, id dsh.SessionID) (dsh.SessionHe
 	}
 }
 
-// look reads a stored log that nobody has open.
+// look reads a stored log that no agent has open; where the store lets it, also
+// one that somebody else has.
 func (rt *Runtime) look(ctx context.Context, id dsh.SessionID) (h dsh.SessionHeader, events []dsh.Event, err error) {
+	if v, ok := rt.opts.Store.(session.Viewer); ok {
+		log, err := v.View(ctx, id)
+		if err != nil {
+			return h, nil, err
+		}
+		events, err = log.Read(ctx, 0, 0)
+		return log.Header(), events, err
+	}
 	err = rt.briefly(ctx, id, func(log session.Log) (err error) {
 		h = log.Header()
 		events, err = log.Read(ctx, 0, 0)
@@ -164,6 +173,7 @@ func (a *Agent) begin(
 ) error {
 	log, events, err := load(a.spec)
 	if err == nil {
+		a.loaded = length(events)
 		if a.child == nil {
 			a.spec.inherit(log.Header(), events)
 		}

@@ -36,6 +36,12 @@ type Store interface {
 	Volatile() bool
 }
 
+// A Viewer is a store whose logs can be read beside their owner, whoever that
+// is. A log that it returns refuses to be written, and need not be closed.
+type Viewer interface {
+	View(ctx context.Context, id dsh.SessionID) (Log, error)
+}
+
 // A Log is one session's events in a store. Append, Sync and Close are called
 // by one owner at a time; Read is safe beside them, and after Close.
 type Log interface {
