@@ -150,26 +150,30 @@ type ForkError struct {
 	// Code is ForkOpenTurn or ForkInvalidBoundary.
 	Code     string
 	Boundary Seq
-	// Turn is the turn that is open at the boundary, with ForkOpenTurn. Before
-	// is the boundary at which it begins; After the one behind its end, or -1
-	// for a turn that has none.
-	Turn          int
+	// Turn is the turn that is open at the boundary, with ForkOpenTurn.
+	Turn int
+	// Before and After are the nearest boundaries that would do. After is -1
+	// if there is none.
 	Before, After Seq
-	// Events is how many events the log has: the last boundary there can be.
+	// Events is how many events the log has.
 	Events Seq
 }
 
 // Error says what is wrong and which boundaries would do.
 func (e *ForkError) Error() string {
-	switch {
-	case e.Code != ForkOpenTurn:
-		return fmt.Sprintf("dsh: cannot fork at %d: the log has %d events", e.Boundary, e.Events)
-	case e.After < 0:
-		return fmt.Sprintf("dsh: cannot fork at %d: turn %d is open there and has not ended; fork at %d, before it starts",
-			e.Boundary, e.Turn, e.Before)
+	if e.Code != ForkOpenTurn {
+		near := e.Before
+		if e.Boundary < 0 {
+			near = e.After
+		}
+		return fmt.Sprintf("dsh: cannot fork at %d: the log has %d events; fork at %d", e.Boundary, e.Events, near)
 	}
-	return fmt.Sprintf("dsh: cannot fork at %d: turn %d is open there; fork at %d, before it starts, or at %d, after it ends",
-		e.Boundary, e.Turn, e.Before, e.After)
+	text := fmt.Sprintf("dsh: cannot fork at %d: turn %d is open there; fork at %d, before it starts",
+		e.Boundary, e.Turn, e.Before)
+	if e.After < 0 {
+		return text + ", for it has not ended"
+	}
+	return fmt.Sprintf("%s, or at %d, after it has ended", text, e.After)
 }
 
 // CheckFork returns why the first boundary events of a whole log cannot seed
@@ -178,31 +182,34 @@ func CheckFork(events []Event, boundary Seq) error {
 	e := &ForkError{Boundary: boundary, After: -1}
 	var o openTurn
 	for i := range events {
-		ev := &events[i]
+		e.near(&o)
+		o.apply(&events[i])
 		if e.Events < boundary {
-			o.apply(ev)
+			e.Turn = o.turn
 		}
-		switch ev.Data.(type) {
-		case TurnStart:
-			if e.Events < boundary {
-				e.Before = e.Events
-			}
-		case TurnEnd:
-			if e.Events >= boundary && e.After < 0 {
-				e.After = e.Events + 1
-			}
-		default: // begins and ends no turn
-		}
-		e.Events += ev.Span()
+		e.Events += events[i].Span()
 	}
+	e.near(&o)
 	switch {
 	case boundary < 0 || boundary > e.Events:
-		return &ForkError{Code: ForkInvalidBoundary, Boundary: boundary, Events: e.Events}
-	case o.turn != 0:
-		e.Code, e.Turn = ForkOpenTurn, o.turn
-		return e
+		e.Code, e.Turn = ForkInvalidBoundary, 0
+	case e.Turn != 0:
+		e.Code = ForkOpenTurn
+	default:
+		return nil
 	}
-	return nil
+	return e
+}
+
+// near takes note of a boundary behind e.Events, where o is open.
+func (e *ForkError) near(o *openTurn) {
+	switch {
+	case o.turn != 0:
+	case e.Events <= e.Boundary:
+		e.Before = e.Events
+	case e.After < 0:
+		e.After = e.Events
+	}
 }
 
 // Cut returns the first n events of a log, packed as they were. A [ChunkRun]

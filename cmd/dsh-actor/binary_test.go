@@ -46,7 +46,7 @@ func start(t *testing.T, path string, stdin io.Reader, stdout io.Writer, env []s
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	p := &process{Cmd: exec.CommandContext(ctx, path, args...)}
-	p.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
+	p.Env = append([]string{"PATH=" + os.Getenv("PATH"), envHome + "=" + t.TempDir()}, env...)
 	p.Stdin, p.Stdout, p.Stderr = stdin, stdout, &p.err
 	if stdout == nil {
 		p.Stdout = &p.out

@@ -58,9 +58,10 @@ type shot struct {
 // newShot makes one whose goroutines must be gone when the test ends.
 func newShot(t *testing.T) *shot {
 	t.Helper()
+	home := t.TempDir() // removed when nobody writes to it any more
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	return &shot{
-		t: t, env: map[string]string{}, stdin: strings.NewReader(""),
+		t: t, env: map[string]string{envHome: home}, stdin: strings.NewReader(""),
 		signals: make(chan os.Signal, 4), code: make(chan int, 1),
 	}
 }

@@ -44,6 +44,17 @@ type started struct {
 	Model    string        `json:"model"`
 	CWD      string        `json:"cwd"`
 	Tools    []string      `json:"tools"`
+	origin
+}
+
+// origin is where a run's session is and comes from.
+type origin struct {
+	Store   string `json:"store,omitempty"`   // "memory" keeps nothing
+	Resumed bool   `json:"resumed,omitempty"` // the session was there before
+	// ForkedFrom is the session that this one is a copy of, ForkedAt how many
+	// events were copied.
+	ForkedFrom dsh.SessionID `json:"forked_from,omitempty"`
+	ForkedAt   *dsh.Seq      `json:"forked_at,omitempty"`
 }
 
 // result is the object of json and the last line of stream-json.
@@ -71,6 +82,7 @@ type result struct {
 	DurationMs int64         `json:"duration_ms"`
 	Pending    int           `json:"pending"`
 	Error      *problem      `json:"error,omitempty"`
+	origin
 }
 
 // problem is why a run is not ok. Codes are those of the failure, or

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -82,6 +83,11 @@ type runFlags struct {
 	timeout      time.Duration
 	output       string
 	verbose      bool
+	resume       string
+	goOn         bool
+	fork         string
+	store        string
+	sessionsDir  string
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -94,11 +100,11 @@ func (a *app) runCommand() *cobra.Command {
 		Args:              onePrompt,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			set, err := a.settings(f, cmd.Flags().Changed)
+			set, err := a.settings(cmd.Context(), f, cmd.Flags().Changed)
 			if err != nil {
-				return err
+				return a.refuse(f.output, err)
 			}
-			prompt, err := a.prompt(f.file, args)
+			prompt, err := a.prompt(f.file, args, set.past)
 			if err != nil || a.code != exitOK {
 				return err
 			}
@@ -109,11 +115,16 @@ func (a *app) runCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVarP(&f.file, "file", "f", "", "read the prompt from `FILE`")
+	flags.StringVar(&f.resume, "resume", "", "go on with the session `ID`, or the one whose ID begins so")
+	flags.BoolVarP(&f.goOn, "continue", "c", false, "go on with the session of the working directory that was written last")
+	flags.StringVar(&f.fork, "fork", "", "go on in a copy of session `ID[@SEQ]`: of its first SEQ events, or of all")
+	flags.StringVar(&f.store, "store", config.Stores[0], "what keeps the session, a `NAME`: "+strings.Join(config.Stores, ", ")+" ("+config.StoreMemory+" keeps nothing)")
+	flags.StringVar(&f.sessionsDir, "sessions-dir", "", "`DIR` of the sessions (default: DSH_ACTOR_SESSIONS_DIR or ~/.dsh-actor/sessions)")
 	flags.StringVar(&f.provider, "provider", "", "who answers, a `NAME`: "+strings.Join(providerNames, ", ")+" or one of the configuration")
 	flags.StringVar(&f.model, "model", "", "the provider's `NAME` of the model (deepseek: "+config.DeepSeekModel+")")
 	flags.StringVar(&f.baseURL, "base-url", "", "`URL` of an OpenAI-compatible endpoint, before /chat/completions")
 	flags.StringVar(&f.system, "system", "", "system prompt `TEXT` instead of the default one; {{cwd}}, {{model}} and {{provider}} are filled in")
-	flags.StringVar(&f.cwd, "cwd", "", "working `DIR` of the tools (default: the current one)")
+	flags.StringVar(&f.cwd, "cwd", "", "working `DIR` of the tools (default: the current one, or that of the session that goes on)")
 	flags.IntVar(&f.maxTokens, "max-tokens", 0, "most `N` tokens of one answer (default: the provider's)")
 	flags.Float64Var(&f.temperature, "temperature", 0, "sampling temperature `T` (default: the provider's)")
 	flags.Float64Var(&f.topP, "top-p", 0, "nucleus sampling `P` (default: the provider's)")
@@ -126,8 +137,19 @@ func (a *app) runCommand() *cobra.Command {
 	flags.DurationVar(&f.timeout, "timeout", 0, "end the turn after this `TIME`, such as 90s or 10m (default: never)")
 	flags.StringVarP(&f.output, "output", "o", outputText, "`FORMAT` of stdout: "+strings.Join(outputs, ", "))
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell more on stderr")
-	complete(cmd)
+	a.complete(cmd, f)
 	return cmd
+}
+
+// refuse tells programs, too, that a run which was asked for rightly cannot
+// begin.
+func (a *app) refuse(output string, err error) error {
+	var f *failure
+	if errors.As(err, &f) {
+		d := &drive{view: newView(output, a.stdout), begun: time.Now()}
+		_ = d.give(result{}, f.err) // which is told below
+	}
+	return err
 }
 
 // onePrompt refuses more than one argument, most likely a prompt without
@@ -140,7 +162,7 @@ func onePrompt(_ *cobra.Command, args []string) error {
 }
 
 // complete completes values of flags.
-func complete(cmd *cobra.Command) {
+func (a *app) complete(cmd *cobra.Command, f *runFlags) {
 	must := func(err error) {
 		if err != nil {
 			panic(err) // the flag was just defined.
@@ -149,7 +171,15 @@ func complete(cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(providerNames, cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("tools", completeTools))
+	must(cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(config.Stores, cobra.ShellCompDirectiveNoFileComp)))
+	sessions := a.completeSession(&f.sessionsDir)
+	for _, name := range []string{"resume", "fork"} {
+		must(cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, _ []string, given string) ([]string, cobra.ShellCompDirective) {
+			return sessions(cmd, nil, given)
+		}))
+	}
 	must(cmd.MarkFlagDirname("cwd"))
+	must(cmd.MarkFlagDirname("sessions-dir"))
 	for _, name := range []string{
 		"model", "base-url", "system", "max-tokens", "temperature", "top-p", "seed", "max-parallel-tools", "max-depth", "max-children", "timeout",
 	} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -206,7 +207,7 @@ func TestEnvironment(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newShot(t)
 			srv := llmtest.NewServer(t, llmtest.Text("fine"))
-			s.env = tt.env
+			maps.Copy(s.env, tt.env)
 			s.env[envBaseURL] = srv.URL
 			s.want(exitOK, append(append([]string{"run", "-o", "json"}, tt.args...), "hi")...)
 			var body struct{ Model string }
@@ -272,7 +273,7 @@ func TestColours(t *testing.T) {
 		var w tty
 		a := newApp(strings.NewReader(""), &w, &w, func(name string) string { return tt.env[name] })
 		a.pace = 0
-		if code := a.execute(t.Context(), []string{"run", "--tools", "none", "hi"}, nil); code != exitOK {
+		if code := a.execute(t.Context(), []string{"run", "--store", "memory", "--tools", "none", "hi"}, nil); code != exitOK {
 			t.Fatalf("exit code %d: %s", code, w.String())
 		}
 		if got := strings.Contains(w.String(), "\x1b["); got != tt.want {
