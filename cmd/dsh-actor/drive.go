@@ -247,6 +247,7 @@ func (d *drive) finish(pending int, err error) (int, error) {
 	if r.ended {
 		end.Ending, end.Cause = r.ending.Kind, string(r.ending.Cause.Kind)
 	}
+	end.Session = d.agent.Session()
 	d.progress.end(r, end, time.Since(d.begun))
 	if err := d.give(end, err); err != nil {
 		return exitFailed, err
@@ -266,8 +267,10 @@ func (d *drive) give(end result, err error) error {
 		end.Session = p.id
 	}
 	if err != nil {
-		f := dsh.AsFailure(err)
-		end.OK, end.ExitCode, end.Error = false, exitFailed, &problem{string(f.Code), f.Message}
+		end.OK, end.ExitCode, end.Error = false, exitFailed, problemOf(err)
+	}
+	if end.Children == nil {
+		end.Children = []childResult{}
 	}
 	d.view.end(end)
 	return err

@@ -93,7 +93,6 @@ func (a *app) chooseStore(given string, isGiven bool, pastFlag string) (string, 
 
 // keepFiles opens the store of files.
 func (a *app) keepFiles(ctx context.Context, k *keeping, pastFlag string, f *runFlags) error {
-	const otherwise = "; name another directory with --sessions-dir, or keep nothing with --store " + config.StoreMemory
 	dir, err := a.sessionsDirectory(f.sessionsDir)
 	switch {
 	case errors.Is(err, errNoHome):
@@ -103,7 +102,7 @@ func (a *app) keepFiles(ctx context.Context, k *keeping, pastFlag string, f *run
 	}
 	store, err := a.openStore(dir, jsonl.Options{Repaired: k.mended.add})
 	if err != nil {
-		return failed(fmt.Errorf("sessions cannot be kept: %w%s", err, otherwise))
+		return unusable(dir, err)
 	}
 	k.sessions = store
 	if pastFlag != "" {
@@ -112,9 +111,17 @@ func (a *app) keepFiles(ctx context.Context, k *keeping, pastFlag string, f *run
 		}
 	}
 	if err := checkWritable(dir); err != nil {
-		return failed(fmt.Errorf("sessions cannot be kept in %s: %w%s", dir, err, otherwise))
+		return unusable(dir, err)
 	}
 	return nil
+}
+
+var errUnusable = errors.New("sessions cannot be kept")
+
+// unusable says what to do about a store that does not work.
+func unusable(dir string, err error) error {
+	return failed(fmt.Errorf("%w in %s: %w; name another directory with --sessions-dir, or keep nothing with --store %s",
+		errUnusable, dir, err, config.StoreMemory))
 }
 
 // goOn returns the command that goes on with a session, or "" if it is not kept.

@@ -286,8 +286,18 @@ func explain(err error, id dsh.SessionID) error {
 		return failed(fmt.Errorf("%w; wait until that has ended, or go on in a copy with --fork %s", held, id))
 	case errors.Is(err, session.ErrInUse):
 		return failed(fmt.Errorf("%w; wait until that has ended, or go on in a copy with --fork %s", err, id))
-	case errors.Is(err, jsonl.ErrCorrupt), errors.Is(err, jsonl.ErrEncoding), errors.Is(err, dsh.ErrVersion), errors.Is(err, dsh.ErrUnknownEvent):
+	case unreadable(err):
 		return failed(fmt.Errorf("%w; 'dsh-actor sessions check %s' tells more", err, id))
 	}
 	return err
+}
+
+// unreadable reports whether an error is about what a log holds.
+func unreadable(err error) bool {
+	for _, why := range []error{jsonl.ErrCorrupt, jsonl.ErrEncoding, dsh.ErrVersion, dsh.ErrUnknownEvent} {
+		if errors.Is(err, why) {
+			return true
+		}
+	}
+	return false
 }
