@@ -16,6 +16,12 @@ work in the current directory, and progress goes to stderr.
 The prompt is the argument, a file (-f) or, without either, what is piped in; '-'
 reads stdin also from a terminal.
 
+The session is kept in ~/.dsh-actor/sessions, unless --store memory says that it
+is not, and can go on: --resume names it, --continue means the last one of the
+working directory, --fork begins a copy. It goes on in its own directory, with the
+model, the persona and the sampling of its last request; flags come before those.
+Messages that are still pending come first, and need no prompt.
+
 The provider is the first that is named by --provider, DSH_ACTOR_PROVIDER or a
 key in the environment. Without any of them a scripted demo answers, which needs
 no network and no model.
@@ -32,7 +38,9 @@ Environment:
   DSH_ACTOR_PROVIDER  default of --provider
   DSH_ACTOR_MODEL     default of --model
   DSH_ACTOR_BASE_URL  default of --base-url
-  DSH_ACTOR_HOME      where agents/ with kinds of sub-agents is (~/.dsh-actor)
+  DSH_ACTOR_HOME      where config.yaml, agents/ and sessions/ are (~/.dsh-actor)
+  DSH_ACTOR_SESSIONS_DIR  default of --sessions-dir
+  DSH_ACTOR_STORE     default of --store
   NO_COLOR            anything: no colours
 
 Exit status:
@@ -44,16 +52,19 @@ Exit status:
   143  ended by SIGTERM (129 by SIGHUP), in order
 
 Output formats of --output, all with "version": 1:
-  text         the assistant's text as it comes
-  json         one object when all is over
-  stream-json  a line per event of the session between a "start" and a "result"`
+  text         the assistant's text as it comes; stderr says which session it is
+  json         one object when all is over, with the session's ID
+  stream-json  a line per event of this run between a "start" and a "result"`
 
 const runExample = `  dsh-actor run "List the Go files and summarise go.mod"
   git diff | dsh-actor run --system "You review changes."
   dsh-actor run -f task.md --output json --timeout 10m > result.json
   dsh-actor run --provider openai --base-url http://localhost:8000/v1 --model qwen3 "Hello"
   dsh-actor run "Compare the tests of these packages, with three helpers"
-  dsh-actor run --tools read_file,search,list_files "Where is the config read?"`
+  dsh-actor run --tools read_file,search,list_files "Where is the config read?"
+  dsh-actor run --continue "Now fix it"
+  dsh-actor run --resume agent-3f2a "Go on"
+  dsh-actor run --fork agent-3f2a@120 "Try it another way"`
 
 const (
 	outputText       = "text"
