@@ -182,11 +182,9 @@ func (a *Agent) instruct(ctx context.Context, outcome chan<- agent.Outcome, inpu
 // asserts reports whether a command puts something into the log that whoever
 // sends it relies on. A cancel is in a hurry, and a wake brings nothing.
 func asserts(command loop.Input) bool {
-	switch command.(type) {
-	case loop.Cancel, loop.Wake:
-		return false
-	}
-	return true
+	_, cancel := command.(loop.Cancel)
+	_, wake := command.(loop.Wake)
+	return !cancel && !wake
 }
 
 // durable returns when the log is durable as far as l has it by now. A turn that

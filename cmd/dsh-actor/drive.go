@@ -179,8 +179,8 @@ func (d *drive) follow() {
 
 // closes reports whether an event may be one of those that close a turn.
 func closes(ev dsh.Event) bool {
-	switch ev.Data.(type) {
-	case dsh.ToolFinished, dsh.StepEnd, dsh.TurnEnd:
+	switch ev.Type() {
+	case dsh.TypeToolFinished, dsh.TypeStepEnd, dsh.TypeTurnEnd:
 		return true
 	}
 	return false

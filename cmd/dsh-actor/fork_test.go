@@ -177,7 +177,7 @@ func TestBrokenLogs(t *testing.T) {
 				return err
 			}
 			return os.WriteFile(path, append(data, data[:20]...), 0o600) // half a frame
-		}, exitOK, []string{"a crash had torn the end of the session's log: 20 bytes cut off, and what could be read of it kept: 0 events"}},
+		}, exitOK, []string{"20 bytes cut off, and what could be read of it kept: 0 events"}},
 		{"damaged", func(path string) error {
 			data, err := os.ReadFile(path)
 			if err != nil {

@@ -33,16 +33,13 @@ func (m *mended) add(r jsonl.Repair) {
 	m.repairs = append(m.repairs, r)
 }
 
-// of returns the repairs of one session.
-func (m *mended) of(id dsh.SessionID) (mine []jsonl.Repair) {
+// take returns the repairs and forgets them.
+func (m *mended) take() []jsonl.Repair {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, r := range m.repairs {
-		if r.ID == id {
-			mine = append(mine, r)
-		}
-	}
-	return mine
+	all := m.repairs
+	m.repairs = nil
+	return all
 }
 
 // keep chooses the store, makes sure that it can be used, and looks at the

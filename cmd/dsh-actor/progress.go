@@ -77,12 +77,21 @@ func (p *progress) session(a *runtime.Agent) {
 		text += ", with " + plural(past.turns, "turn") + " so far"
 	}
 	p.line(faint, "%s", text)
-	for _, r := range p.set.mended.of(a.Session()) {
-		p.line(warn, "a crash had torn the end of the session's log: %s cut off, and what could be read of it kept: %s",
-			plural(int(r.Dropped), "byte"), plural(r.Recovered, "event"))
+	p.repairs()
+	if past != nil && past.tools != nil && len(p.set.tools) < len(toolNames) && !p.set.toolsGiven {
+		p.line(faint, "tools as before: %s; --tools names others", first(strings.Join(past.tools, ", "), noTools))
 	}
 	if past != nil && past.pending > 0 {
 		p.line(warn, "still pending, and coming first: %s", plural(past.pending, "message"))
+	}
+}
+
+// repairs tells what the store had to repair, of this session or of a
+// sub-agent's.
+func (p *progress) repairs() {
+	for _, r := range p.set.mended.take() {
+		p.line(warn, "a crash had torn the end of the log of session %s: %s cut off, and what could be read of it kept: %s",
+			r.ID, plural(int(r.Dropped), "byte"), plural(r.Recovered, "event"))
 	}
 }
 
@@ -225,6 +234,7 @@ func (p *progress) still(d time.Duration) {
 
 // end tells how the run ended.
 func (p *progress) end(r *record, end result, took time.Duration) {
+	p.repairs()
 	c, how := good, string(end.Ending)
 	if end.Error != nil {
 		c = fail

@@ -30,6 +30,9 @@ type past struct {
 	// persona is the system prompt of the last request behind the runtime's own
 	// sentence; empty for the default one.
 	persona string
+	// tools are the names of those that the model was last told of; nil for those
+	// that an agent has anyway, as for ones that somebody else gave it.
+	tools []string
 	// turns and pending count those that the run finds.
 	turns, pending int
 	// torn says that a crash left events which are read when the session is
@@ -173,7 +176,7 @@ func (p *past) read(ctx context.Context, store *jsonl.Store) error {
 	p.pending = len(inbox.NextTurn) + len(inbox.NextStep)
 	if h := header.Header; h != nil {
 		config := h.AdapterDefaults.Strip(h.Config)
-		p.last, p.persona = &config, p.personaOf(h)
+		p.last, p.persona, p.tools = &config, p.personaOf(h), toolsOf(h)
 	}
 	return nil
 }
@@ -187,6 +190,18 @@ func (p *past) personaOf(h *dsh.Header) string {
 		return ""
 	}
 	return text
+}
+
+// toolsOf returns the names of the tools in a header if all of them are ours.
+func toolsOf(h *dsh.Header) []string {
+	names := []string{}
+	for _, t := range h.Tools {
+		if !slices.Contains(toolNames, t.Name) {
+			return nil
+		}
+		names = append(names, t.Name)
+	}
+	return names
 }
 
 // cut returns the events that a fork copies, or which boundaries would do.

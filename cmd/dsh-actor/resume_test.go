@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -193,59 +194,6 @@ func TestContinueHere(t *testing.T) {
 	}
 }
 
-// What was pending runs when its session goes on: alone without a prompt, and
-// before it with one.
-func TestResumePending(t *testing.T) {
-	pendingIn := func(t *testing.T, h *house) string {
-		t.Helper()
-		s := h.shot()
-		s.hooks = []any{later{}}
-		h.srv.Add(llmtest.ToolCalls(dsh.ToolCall{ID: "c", Name: "shell", Arguments: `{"command":"sleep 300"}`}))
-		s.begin("run", "--provider", "openai", "--model", "m", "-o", "stream-json", "hi")
-		await(t, "the call", func() bool { return strings.Contains(s.err.String(), "→ shell") })
-		await(t, "the message", func() bool { return strings.Contains(s.out.String(), "and then this") })
-		s.signals <- os.Interrupt
-		s.end()
-		_, last := stream(t, s.out.String())
-		if last.Pending != 1 {
-			t.Fatalf("result %+v", last)
-		}
-		s.says(&s.err, "still pending in session "+string(last.Session))
-		return string(last.Session)
-	}
-	t.Run("without a prompt", func(t *testing.T) {
-		h := newHouse(t)
-		id := pendingIn(t, h)
-		h.srv.Add(llmtest.Text("done"))
-		s := h.want(exitOK, "run", "--resume", id, "-o", "json")
-		if r := resultOf(t, s); r.Turn != 2 || r.Text != "done" || r.Pending != 0 {
-			t.Errorf("result %+v", r)
-		}
-		s.says(&s.err, "still pending, and coming first: 1 message")
-		if said := h.asked(1).said(); !strings.HasSuffix(said, "\nuser: and then this") {
-			t.Errorf("said:\n%s", said)
-		}
-		s = h.want(exitUsage, "run", "--resume", id)
-		s.says(&s.err, "nothing is pending in session "+id+", so a prompt is needed")
-		s = h.shot()
-		s.stdin = strings.NewReader("\n")
-		s.want(exitUsage, "run", "--resume", id)
-		s.says(&s.err, "nothing is pending")
-	})
-	t.Run("with a prompt", func(t *testing.T) {
-		h := newHouse(t)
-		id := pendingIn(t, h)
-		h.srv.Add(llmtest.Text("first"), llmtest.Text("second"))
-		r := resultOf(t, h.want(exitOK, "run", "--resume", id, "-o", "json", "my prompt"))
-		if r.Turn != 3 || r.Text != "second" || r.Steps != 2 {
-			t.Errorf("result %+v", r)
-		}
-		if said := h.asked(2).said(); !strings.HasSuffix(said, "\nuser: and then this\nassistant: first\nuser: my prompt") {
-			t.Errorf("said:\n%s", said)
-		}
-	})
-}
-
 // A turn that a crash left open is closed: the model is told what became of its
 // calls, the stream shows how, and the run's figures do not count it.
 func TestResumeAfterACrash(t *testing.T) {
@@ -281,5 +229,45 @@ func TestResumeAfterACrash(t *testing.T) {
 	said := h.asked(2).said()
 	if !strings.Contains(said, "tool: "+dsh.TextOutcomeUnknown) || !strings.Contains(said, "tool: "+dsh.TextNotStarted) || !strings.HasSuffix(said, "\nuser: go on") {
 		t.Errorf("said:\n%s", said)
+	}
+}
+
+// A session has the tools that it had, as long as they are ours.
+func TestResumeHasTheToolsThatItHad(t *testing.T) {
+	h := newHouse(t)
+	h.srv.Respond(func(llmtest.Request) llmtest.Response { return llmtest.Text("fine") })
+	tools := func(n int) (names []string) {
+		var b struct {
+			Tools []struct{ Function struct{ Name string } }
+		}
+		h.srv.Requests()[n].Decode(t, &b)
+		for _, tool := range b.Tools {
+			names = append(names, tool.Function.Name)
+		}
+		return names
+	}
+	for i, tt := range []struct {
+		first, then []string
+		want        []string
+		says        string
+	}{
+		{[]string{"--tools", "search,read_file,subagent"}, nil, []string{"read_file", "search", "subagent"}, "tools as before: read_file, search, subagent; --tools names others\n"},
+		{[]string{"--tools", "search,subagent"}, []string{"--max-depth", "0"}, []string{"search"}, "tools as before: search, subagent"},
+		{[]string{"--tools", "none"}, nil, nil, "tools as before: none; --tools names others\n"},
+		{[]string{"--tools", "search"}, []string{"--tools", "todo"}, []string{"todo"}, ""},
+		{nil, nil, slices.Sorted(slices.Values(toolNames)), ""},
+	} {
+		id := h.first(append(tt.first, "hi")...)
+		s := h.want(exitOK, append([]string{"run", "--resume", string(id), "hi again"}, tt.then...)...)
+		if got := tools(2*i + 1); !slices.Equal(got, tt.want) {
+			t.Errorf("%q and %q: tools %q, want %q", tt.first, tt.then, got, tt.want)
+		}
+		if says := s.err.String(); !strings.Contains(says, tt.says) || tt.says == "" && strings.Contains(says, "as before") {
+			t.Errorf("%q and %q: stderr lacks %q:\n%s", tt.first, tt.then, tt.says, says)
+		}
+	}
+	header := &dsh.Header{Tools: []dsh.ToolSchema{{Name: "search"}, {Name: "Bash"}}}
+	if got := toolsOf(header); got != nil {
+		t.Errorf("somebody else's tools: %q", got)
 	}
 }

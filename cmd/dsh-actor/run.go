@@ -19,7 +19,8 @@ reads stdin also from a terminal.
 The session is kept in ~/.dsh-actor/sessions, unless --store memory says that it
 is not, and can go on: --resume names it, --continue means the last one of the
 working directory, --fork begins a copy. It goes on in its own directory, with the
-model, the persona and the sampling of its last request; flags come before those.
+model, the persona, the tools and the sampling of its last request; flags come
+before those.
 Messages that are still pending come first, and need no prompt.
 
 The provider is the first that is named by --provider, DSH_ACTOR_PROVIDER or a
@@ -141,7 +142,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.Float64Var(&f.topP, "top-p", 0, "nucleus sampling `P` (default: the provider's)")
 	flags.Int64Var(&f.seed, "seed", 0, "sampling seed `N` (default: none)")
 	flags.IntVar(&f.maxParallel, "max-parallel-tools", 0, "most `N` tool calls of one answer at the same time (default: 10)")
-	flags.StringSliceVar(&f.tools, "tools", nil, "the tools that the agent has: `NAMES` with commas, or "+noTools+" (default: all; see 'dsh-actor tools')")
+	flags.StringSliceVar(&f.tools, "tools", nil, "the tools that the agent has: `NAMES` with commas, or "+noTools+" (default: all, or those of the session that goes on; see 'dsh-actor tools')")
 	flags.BoolVar(&f.allowOutside, "allow-outside", false, "let the file tools leave the working directory")
 	flags.IntVar(&f.maxDepth, "max-depth", defaultMaxDepth, "how deep sub-agents may have sub-agents, `N` levels; 0 forbids them")
 	flags.IntVar(&f.maxChildren, "max-children", defaultMaxChildren, "most `N` sub-agents of one agent at the same time")

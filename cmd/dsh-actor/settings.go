@@ -30,6 +30,7 @@ type settings struct {
 	maxTokens   int
 	maxParallel int
 	tools       []tool.Tool
+	toolsGiven  bool
 	maxDepth    int // as the runtime has it: negative forbids
 	maxChildren int
 	problems    error // of kinds of sub-agents, which go without them
@@ -100,7 +101,8 @@ func (a *app) equip(f *runFlags, changed func(flag string) bool, set *settings) 
 	if set.cwd, err = set.past.directory(f.cwd); err != nil {
 		errs = append(errs, err)
 	} else {
-		set.tools, err = a.pickTools(f, changed("tools"), set)
+		set.toolsGiven = changed("tools")
+		set.tools, err = a.pickTools(f, set.toolsGiven, set)
 		errs = append(errs, err)
 	}
 	given := f.given(changed)

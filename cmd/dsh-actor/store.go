@@ -76,7 +76,8 @@ func findSession(ctx context.Context, store *jsonl.Store, name string) (dsh.Sess
 		return "", usagef("the ID of a session is empty")
 	}
 	var begin []string
-	for h := range store.List(ctx) {
+	for h, err := range store.List(ctx) {
+		_ = err // of one log, which has a name all the same
 		switch {
 		case string(h.ID) == name:
 			return h.ID, nil
