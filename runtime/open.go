@@ -51,8 +51,9 @@ func (rt *Runtime) Resume(ctx context.Context, id dsh.SessionID, spec Spec) (*Ag
 // Fork makes an agent on a new session that starts with the first boundary
 // events of another one ([End] for all of them), which goes on undisturbed, also
 // in another process if the store is a [session.Viewer]: then what is written so
-// far is all that there is. The boundary must not lie inside a turn. Pending input is not taken along.
-// What the spec leaves out is the other session's, as in [Runtime.Resume].
+// far is all that there is. The boundary must not lie inside a turn. Pending
+// input is not taken along. What the spec leaves out is the other session's, as
+// in [Runtime.Resume].
 func (rt *Runtime) Fork(ctx context.Context, from dsh.SessionID, boundary dsh.Seq, spec Spec) (*Agent, error) {
 	return rt.open(ctx, "fork", rt.top(spec), hook.Startup, func(s Spec) (session.Log, []dsh.Event, error) {
 		source, events, err := rt.seed(ctx, from, boundary)
