@@ -60,7 +60,11 @@ func (a *app) drive(ctx context.Context, set settings, prompt string) (code int,
 	close(settled)
 	guarded.Wait()
 	state, stateErr := d.agent.State(quiet)
-	err = errors.Join(err, stateErr, d.rt.Close(quiet))
+	if closeErr := d.rt.Close(quiet); errors.Is(err, runtime.ErrNotDurable) {
+		err = unusable(d.set.place, err) // the rest follows from it
+	} else {
+		err = errors.Join(err, stateErr, closeErr)
+	}
 	followed.Wait()
 	d.tree.reader.Wait()
 	d.progress.stop()

@@ -17,6 +17,7 @@ type keeping struct {
 	store    string // one of config.Stores
 	sessions session.Store
 	dir      string // as it was given, for whoever goes on
+	place    string // where the sessions are
 	past     *past  // nil for a new session
 	mended   *mended
 }
@@ -101,7 +102,7 @@ func (a *app) keepFiles(ctx context.Context, k *keeping, pastFlag string, f *run
 	if err != nil {
 		return unusable(dir, err)
 	}
-	k.sessions = store
+	k.sessions, k.place = store, dir
 	if pastFlag != "" {
 		if k.past, err = a.findPast(ctx, store, pastFlag, f); err != nil {
 			return err

@@ -272,7 +272,25 @@ func TestUnusableStore(t *testing.T) {
 			t.Errorf("%d requests", n)
 		}
 	}
-	s := shotIn(t, "")
+	// What shows only when something is written does not reach the model either.
+	dir := project(t)
+	blocked := filepath.Join(h.home, sessionsName, "--"+strings.ReplaceAll(dir[1:], "/", "-")+"--")
+	if err := os.MkdirAll(filepath.Dir(blocked), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := h.want(exitFailed, "run", "--provider", "openai", "--model", "m", "--cwd", dir, "-o", "json", "hi")
+	s.says(&s.err, "dsh-actor: sessions cannot be kept in "+filepath.Join(h.home, sessionsName)+": ", "not a directory", "--store memory")
+	if r := resultOf(t, s); r.Error == nil || r.Error.Code != "STORE_UNUSABLE" || strings.Count(s.err.String(), "dsh-actor: ") != 1 {
+		t.Errorf("result %+v, stderr %s", r, s.err.String())
+	}
+	if n := len(h.srv.Requests()); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+
+	s = shotIn(t, "")
 	s.want(exitUsage, "run", "hi")
 	s.says(&s.err, "no home directory", "DSH_ACTOR_HOME", "--store memory")
 	s = shotIn(t, "")

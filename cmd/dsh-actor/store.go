@@ -58,11 +58,12 @@ func checkWritable(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".writable-*")
+	f, err := os.OpenFile(filepath.Join(dir, ".writable"), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	_ = os.Remove(f.Name()) // another run may have; what a crash leaves is used again
+	return f.Close()
 }
 
 // leastPrefix is how much of an ID is enough to mean a session.
