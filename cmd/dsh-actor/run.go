@@ -20,8 +20,7 @@ The session is kept in ~/.dsh-actor/sessions, unless --store memory says that it
 is not, and can go on: --resume names it, --continue means the last one of the
 working directory, --fork begins a copy. It goes on in its own directory, with the
 model, the persona, the tools and the sampling of its last request; flags come
-before those.
-Messages that are still pending come first, and need no prompt.
+before those. Messages that are still pending come first, and need no prompt.
 
 The provider is the first that is named by --provider, DSH_ACTOR_PROVIDER or a
 key in the environment. Without any of them a scripted demo answers, which needs
@@ -40,8 +39,9 @@ Environment:
   DSH_ACTOR_MODEL     default of --model
   DSH_ACTOR_BASE_URL  default of --base-url
   DSH_ACTOR_HOME      where config.yaml, agents/ and sessions/ are (~/.dsh-actor)
-  DSH_ACTOR_SESSIONS_DIR  default of --sessions-dir
   DSH_ACTOR_STORE     default of --store
+  DSH_ACTOR_SESSIONS_DIR
+                      default of --sessions-dir
   NO_COLOR            anything: no colours
 
 Exit status:
