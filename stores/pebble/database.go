@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -81,6 +82,9 @@ func share(dir string, disk vfs.FS) (*database, error) {
 			return d, nil
 		}
 	}
+	if err := checkPlace(dir, disk); err != nil {
+		return nil, err
+	}
 	lock, err := acquire(filepath.Join(dir, lockName), disk)
 	if err != nil {
 		return nil, err
@@ -114,6 +118,15 @@ func makeDurably(disk vfs.FS, dir string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+// checkPlace returns why dir cannot become a database: it holds something else.
+func checkPlace(dir string, disk vfs.FS) error {
+	names, err := disk.List(dir)
+	if err == nil && len(names) > 0 && !slices.Contains(names, lockName) {
+		err = fmt.Errorf("the directory holds something else, such as %s; choose one that is empty or new", slices.Min(names))
+	}
+	return err
 }
 
 // acquire locks the directory for this process.

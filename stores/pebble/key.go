@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"unicode/utf8"
 
 	"github.com/dsh-actor/dsh-actor/actors/session/jsonl"
 	"github.com/dsh-actor/dsh-actor/dsh"
@@ -30,6 +31,8 @@ func checkID(id dsh.SessionID) error {
 	switch {
 	case id == "":
 		return errors.New("the ID is empty")
+	case !utf8.ValidString(string(id)):
+		return fmt.Errorf("the ID %q is not UTF-8", id)
 	case len(id) > math.MaxUint16:
 		return fmt.Errorf("the ID has %d bytes, more than %d", len(id), math.MaxUint16)
 	}
