@@ -202,16 +202,6 @@ func (v *textView) line() {
 
 func (v *textView) end(result) { v.line() }
 
-// printable drops control characters, which could do anything to a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, s)
-}
-
 // jsonView writes one object at the end.
 type jsonView struct{ w *outlet }
 
