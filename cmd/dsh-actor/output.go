@@ -209,6 +209,9 @@ func (v *jsonView) start(started)                   {}
 func (v *jsonView) event(dsh.Event, *dsh.Initiator) {}
 func (v *jsonView) end(r result)                    { _ = writeJSON(v.w, r) }
 
+// eventLine begins the line of an event.
+const eventLine = `{"version":1,"type":"event",`
+
 // streamView writes a line per event.
 type streamView struct {
 	w     *outlet
@@ -222,7 +225,7 @@ func (v *streamView) start(s started) {
 }
 
 func (v *streamView) event(ev dsh.Event, who *dsh.Initiator) {
-	v.buf = append(v.buf[:0], `{"version":1,"type":"event",`...)
+	v.buf = append(v.buf[:0], eventLine...)
 	if who == nil {
 		v.buf = fmt.Appendf(v.buf, `"agent":%q,`, v.agent)
 	} else {

@@ -172,7 +172,7 @@ func (f *Fold) endTurn(d dsh.TurnEnd) {
 func (f *Fold) chunk(c dsh.Chunk) {
 	f.said = true
 	f.attempt.Add(c)
-	f.hide("stream chunk", 1)
+	f.hide(dsh.TypeAssistantChunk, 1)
 }
 
 // abandon tells of an attempt that ends without an answer.

@@ -273,6 +273,6 @@ func (p *Printer) end(i End) {
 		for _, h := range i.Hidden {
 			parts = append(parts, words.Grouped(int64(h.N))+" "+h.Type)
 		}
-		p.line(faint, 0, "not shown: "+strings.Join(parts, ", "))
+		p.line(faint, 0, "not shown one by one: "+strings.Join(parts, ", "))
 	}
 }

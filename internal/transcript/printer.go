@@ -44,7 +44,7 @@ type Printer struct {
 	fold *Fold
 	err  error
 	out  []byte
-	last Item
+	any  bool // something was written
 }
 
 // NewPrinter returns a printer of the session with header h that writes to w.
@@ -89,6 +89,12 @@ func (p *Printer) End() error {
 	return p.flush()
 }
 
+// Remark adds a remark of the caller's, such as why there is no more.
+func (p *Printer) Remark(text string) error {
+	p.line(warn, 0, text)
+	return p.flush()
+}
+
 // shows reports whether a reader wants to see an item.
 func (p *Printer) shows(i Item) bool {
 	at := i.Place()
@@ -127,12 +133,11 @@ func (p *Printer) item(i Item) {
 	case End:
 		p.end(i)
 	}
-	p.last = i
 }
 
 // gap sets what follows apart.
 func (p *Printer) gap() {
-	if p.last != nil || len(p.out) > 0 {
+	if p.any || len(p.out) > 0 {
 		p.out = append(p.out, '\n')
 	}
 }
@@ -181,6 +186,7 @@ func (p *Printer) line(c style, depth int, line string) {
 func (p *Printer) flush() error {
 	if len(p.out) > 0 && p.err == nil {
 		_, p.err = p.w.Write(p.out)
+		p.any = true
 	}
 	if p.out = p.out[:0]; cap(p.out) > 1<<20 {
 		p.out = nil
