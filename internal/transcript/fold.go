@@ -240,8 +240,15 @@ func (f *Fold) result(ev *dsh.Event, d dsh.ToolFinished) {
 		if d.Error != nil {
 			item.Code = d.Error.Code
 		}
-		if r.IsError && !item.Replaces {
-			f.count(func(s *Sum) { s.CallsFailed++ })
+		if !item.Replaces {
+			f.count(func(s *Sum) {
+				if !c.started {
+					s.Calls++
+				}
+				if r.IsError {
+					s.CallsFailed++
+				}
+			})
 		}
 		f.emit(item)
 	}

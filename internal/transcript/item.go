@@ -81,8 +81,9 @@ type (
 		Arguments string
 	}
 
-	// Result is how a call ended. Took is from its start; a call that never
-	// started has Started false.
+	// Result is how a call ended. Took is from its start until the log had the
+	// result, which waits there for those before it; a call that never started
+	// has Started false.
 	Result struct {
 		At
 		Name    string
@@ -171,10 +172,10 @@ type Count struct {
 
 // Sum is what a step, a turn or a session adds up to.
 type Sum struct {
-	Steps, Calls, Retries int
-	// CallsFailed of the calls ended with an error, those that never started
-	// included.
-	CallsFailed int
-	Requests    int
-	Usage       dsh.Usage
+	Steps, Retries int
+	// CallsFailed of the Calls ended with an error. Calls that never started
+	// are among both.
+	Calls, CallsFailed int
+	Requests           int
+	Usage              dsh.Usage
 }

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -202,7 +203,7 @@ func (p *Printer) request(i Request) {
 		parts = append(parts, strings.TrimSpace("model "+c.Model)+prefixed(" of ", c.Provider))
 	}
 	if c := config(h.Config); c != config(before.Config) {
-		parts = append(parts, c)
+		parts = append(parts, cmp.Or(c, "default settings"))
 	}
 	if !slices.EqualFunc(h.Tools, before.Tools, dsh.ToolSchema.Equal) {
 		parts = append(parts, p.tools(h.Tools))

@@ -65,7 +65,7 @@ func (p *Printer) Session(h *dsh.SessionHeader) error {
 	p.line(faint, 1, join(p.date(h.CreatedAt), h.CWD, prefixed("preset ", h.AgentPreset)))
 	switch {
 	case h.Origin != "":
-		p.line(faint, 1, fmt.Sprintf("%s of %s, depth %d", h.Origin, cmp.Or(h.ParentSession, "an unknown session"), h.DelegationDepth))
+		p.line(faint, 1, fmt.Sprintf("sub-agent of %s, depth %d", cmp.Or(h.ParentSession, "an unknown session"), h.DelegationDepth))
 	case h.ParentSession != "":
 		p.line(faint, 1, "fork of "+string(h.ParentSession))
 	}
@@ -154,7 +154,7 @@ func (p *Printer) text(c style, depth int, text string, lines int) {
 		p.line(c, depth, line)
 	}
 	if left > 0 {
-		p.line(faint, depth, fmt.Sprintf("… %s more", words.Plural(left, "line")))
+		p.line(faint, depth, "… "+words.Plural(left, "more line"))
 	}
 }
 
@@ -224,10 +224,11 @@ func prefixed(prefix, s string) string {
 func (s Sum) String() string {
 	parts := []string{words.Plural(s.Steps, "step")}
 	if s.Calls > 0 {
-		parts = append(parts, words.Plural(s.Calls, "tool call"))
-	}
-	if s.CallsFailed > 0 {
-		parts = append(parts, fmt.Sprintf("%d failed", s.CallsFailed))
+		calls := words.Plural(s.Calls, "tool call")
+		if s.CallsFailed > 0 {
+			calls += fmt.Sprintf(", %d failed", s.CallsFailed)
+		}
+		parts = append(parts, calls)
 	}
 	if s.Retries > 0 {
 		parts = append(parts, words.Plural(s.Retries, "retry"))

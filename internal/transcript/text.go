@@ -77,15 +77,14 @@ func cut(text string, lines, most int) (kept string, left int) {
 
 // shorten cuts a line that is longer than most characters.
 func shorten(line string, most int) string {
-	if len(line) <= most {
+	if len(line) <= most || utf8.RuneCountInString(line) <= most {
 		return line
 	}
 	n := 0
 	for i := range line {
-		if n == most-1 {
+		if n++; n == most {
 			return line[:i] + "…"
 		}
-		n++
 	}
 	return line
 }
