@@ -41,10 +41,14 @@ const showExample = `  dsh-actor sessions show agent-3f2a91c0
   dsh-actor sessions show agent-3f2a91c0 --follow
   dsh-actor sessions show agent-3f2a91c0 --json | jq 'select(.event.type == "tool/call")'`
 
-// Reading a log that somebody else writes.
+// Reading a log that somebody else may write.
 const (
-	readMost = 256                    // events at once
-	pollEach = 150 * time.Millisecond // while there are none
+	// A read takes so many events at first and twice as many each time, up to
+	// a most that bounds the memory: what was written at once is decoded as a
+	// whole by each read that wants a part of it.
+	readFirst, readMost = 1 << 12, 1 << 16
+	// pollEach is how long to wait when there are none.
+	pollEach = 150 * time.Millisecond
 )
 
 // showFlags are the flags of sessions show.
@@ -194,11 +198,13 @@ func (s *showing) write(ctx context.Context, w io.Writer, view func(io.Writer) l
 	v := view(out)
 	err := v.begin()
 	var next dsh.Seq
+	most := readFirst
 	for done := false; err == nil && !done; {
 		var events []dsh.Event
-		if events, err = s.read(ctx, next); err != nil {
+		if events, err = s.read(ctx, next, most); err != nil {
 			break
 		}
+		most = min(2*most, readMost)
 		if len(events) == 0 {
 			if err = out.Flush(); err != nil || !s.follow || s.reader == nil || !pause(ctx) {
 				break
@@ -233,12 +239,12 @@ func pause(ctx context.Context) bool {
 
 // read returns the next events; none if there are none, or if somebody wants
 // the end.
-func (s *showing) read(ctx context.Context, next dsh.Seq) ([]dsh.Event, error) {
+func (s *showing) read(ctx context.Context, next dsh.Seq, most int) ([]dsh.Event, error) {
 	if ctx.Err() != nil {
 		return nil, nil
 	}
 	if s.reader != nil {
-		return s.reader.Read(ctx, next, readMost)
+		return s.reader.Read(ctx, next, most)
 	}
 	i, _ := slices.BinarySearchFunc(s.look.Events, next, func(ev dsh.Event, seq dsh.Seq) int { return int(ev.Seq - seq) })
 	return s.look.Events[i:], nil

@@ -34,7 +34,10 @@ func readShown(t *testing.T, out string) (log shownLog) {
 			Session json.RawMessage
 			Event   json.RawMessage
 		}
-		err := json.Unmarshal([]byte(line), &head)
+		if err := json.Unmarshal([]byte(line), &head); err != nil {
+			t.Fatalf("line %d: %v: %s", i, err, line)
+		}
+		var err error
 		want := "event"
 		switch i {
 		case 0:
