@@ -103,9 +103,9 @@ func newFixture(t *testing.T, volatile bool) *fixture {
 		disk: &disk{Log: log, delay: delay},
 	}
 	f.agent = f.system.Root.Spawn(actor.PropsFromFunc(f.record, workers.Mailbox()))
-	f.session = f.system.Root.Spawn(session.Props(session.Config{
+	f.session = session.Spawn(f.system.Root, session.Props(workers.Mailbox()), session.Config{
 		Log: f.disk, Volatile: volatile, Gone: f.gone, Owner: func() *actor.PID { return f.agent },
-	}, workers.Mailbox()))
+	})
 	t.Cleanup(func() {
 		f.system.Root.Stop(f.session)
 		<-f.gone
