@@ -118,7 +118,7 @@ func (a *app) listSessions(ctx context.Context, store *jsonl.Store, dir string, 
 	}
 	for _, l := range found.rows {
 		if l.problem != nil {
-			a.complain(fmt.Errorf("%s: %s", cmp.Or(string(l.header.ID), "sessions"), printable(l.problem.Message)))
+			a.complain(fmt.Errorf("%s: %s", cmp.Or(string(l.header.ID), "sessions"), l.problem.Message))
 		}
 	}
 	return a.ended(a.writeTable(found, f))

@@ -186,7 +186,7 @@ func wreck(t *testing.T) *shelf {
 		return strings.Replace(text, `"seq":3`, `"seq":30`, 1)
 	})
 	s.change(s.put(head("unknown", "/w"), chat(1, 0, "unknown", completed)...), func(text string) string {
-		return strings.Replace(text, `"type":"step/end"`, `"type":"x/y"`, 1)
+		return strings.Replace(text, `"type":"step/end"`, `"type":"x/y\u009b2J"`, 1)
 	})
 	s.change(s.put(head("newer", "/w"), chat(1, 0, "newer", completed)...), func(text string) string {
 		return strings.Replace(text, `"version":0`, `"version":7`, 1)
@@ -253,6 +253,9 @@ func TestSessionsListOfWrecks(t *testing.T) {
 	text.says(&text.err, "dsh-actor: torn: its last write was torn by a crash", "dsh-actor: corrupt: ", "event 30 where 3 is due",
 		"dsh-actor: newer: ", "dsh-actor: foreign: ", "dsh-actor: unknown: ")
 	out := text.out.String()
+	if strings.Contains(out+text.err.String(), "\u009b") {
+		t.Error("there are control characters")
+	}
 	for _, want := range []string{
 		`good .* completed +2 +m-1 +first line`, `locked .* open, in use by pid \d+ +1 +m-1 +busy`, `torn .* open, torn +1`, `corrupt .* corrupt +1`,
 		`newer +- +newer version +- +-`, `foreign +- +other encoding`, `unknown .* unknown events`, `new .* new, 1 pending +0`,
