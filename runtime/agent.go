@@ -187,6 +187,9 @@ func (a *Agent) durable(ctx context.Context, l *life) error {
 	switch {
 	case err != nil && l.handle.Rested():
 		return nil // passed before it went
+	case errors.Is(err, ErrDisposed): // it ended in order, with its log
+		<-l.sessionGone
+		return l.handle.Closed()
 	case err != nil:
 		return err
 	case s.Err != nil:

@@ -33,9 +33,11 @@ func (rt *Runtime) Create(ctx context.Context, spec Spec) (*Agent, error) {
 
 // Resume makes an agent on a stored session: turns are numbered on, pending
 // input waits for the next that wakes, and a turn that was open when the
-// session was last written is closed as interrupted. A spec without a working
-// directory has the session's; one without provider and model has those of the
-// session's last request, with its parameters.
+// session was last written is closed as interrupted. So are those of its
+// children, and theirs; the agent finds in its inbox how background children
+// settled that it was not told of. A spec without a working directory has the
+// session's; one without provider and model has those of the session's last
+// request, with its parameters.
 func (rt *Runtime) Resume(ctx context.Context, id dsh.SessionID, spec Spec) (*Agent, error) {
 	spec.Session = id
 	return rt.open(ctx, "resume", rt.top(spec), hook.Resume, func(Spec) (session.Log, []dsh.Event, error) {
@@ -43,7 +45,7 @@ func (rt *Runtime) Resume(ctx context.Context, id dsh.SessionID, spec Spec) (*Ag
 		if err != nil {
 			return nil, nil, err
 		}
-		events, err := log.Read(ctx, 0, 0)
+		events, err := rt.catchUp(ctx, log)
 		return log, events, err
 	})
 }
@@ -203,7 +205,7 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 	}
 	a.depth = max(a.depth, log.Header().DelegationDepth)
 	if a.child != nil {
-		a.child.first = length(events)
+		a.child.first, a.child.began = length(events), beginning(events)
 		if adopt := a.rt.opts.Delegation.Adopt; adopt != nil {
 			a.spec.Observer = adopt(a.child, log.Header(), events)
 		}
