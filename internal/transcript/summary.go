@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dsh-actor/dsh-actor/delegation"
@@ -41,24 +42,25 @@ type Summary struct {
 	stale  bool // the title is that of the session that was copied
 	inbox  dsh.Inbox
 	ledger dsh.Ledger
-	tally  delegation.Tally
+	life   *delegation.Tally // the last that was asked for anything
+	begun  *delegation.Tally // one that has not been asked yet, or nil
 }
 
 // NewSummary returns the summary of the log with header h and no events.
 func NewSummary(h *dsh.SessionHeader) *Summary {
-	return &Summary{State: StateNew, seed: h.SeedLength}
+	return &Summary{State: StateNew, seed: h.SeedLength, life: &delegation.Tally{}}
 }
 
 // Add folds one event, packed or not.
 func (s *Summary) Add(ev *dsh.Event) {
 	if s.seed > 0 && ev.Seq >= s.seed { // the rest is the session's own
 		s.seed, s.stale = 0, true
-		s.inbox, s.ledger, s.tally = dsh.Inbox{}, dsh.Ledger{}, delegation.Tally{}
+		s.inbox, s.ledger, s.life, s.begun = dsh.Inbox{}, dsh.Ledger{}, &delegation.Tally{}, nil
 	}
 	s.Events += ev.Span()
 	s.Last = ev.Time
 	s.ledger.Apply(ev)
-	s.tally.Add(ev)
+	s.live(ev)
 	switch d := ev.Data.(type) {
 	case dsh.TurnStart:
 		s.Turns = max(s.Turns, d.Turn)
@@ -106,5 +108,45 @@ func (s *Summary) Pending() int { return len(s.inbox.NextTurn) + len(s.inbox.Nex
 // was copied from another session.
 func (s *Summary) Usage() (requests int, usage dsh.Usage) { return s.ledger.Total() }
 
-// Outcome returns how a sub-agent ended, which its parent was told.
-func (s *Summary) Outcome() delegation.Outcome { return s.tally.Outcome(delegation.Aborted) }
+// live adds to what the lives of a sub-agent come to. A life begins where the
+// session is opened and counts once it is asked for anything, as in
+// delegation.LastLife.
+func (s *Summary) live(ev *dsh.Event) {
+	asked := false
+	switch d := ev.Data.(type) {
+	case dsh.EndSeed:
+		s.begun = &delegation.Tally{}
+	case dsh.InboxSpliced:
+		asked = len(d.Inserted) > 0
+	case dsh.TurnStart:
+		asked = true
+	default:
+	}
+	s.life.Add(ev)
+	if s.begun == nil {
+		return
+	}
+	if s.begun.Add(ev); asked {
+		s.life, s.begun = s.begun, nil
+	}
+}
+
+// Outcome returns how the last life of a sub-agent ended, as far as its log
+// tells. It means nothing while a turn is open.
+func (s *Summary) Outcome() delegation.Outcome {
+	quiet := delegation.Failed
+	if s.Mode == delegation.Continuable {
+		quiet = delegation.Completed
+	}
+	o := s.life.Outcome(quiet)
+	if len(s.inbox.NextTurn) > 0 && o.Kind != delegation.Aborted || o.Kind == delegation.Completed && slices.ContainsFunc(s.inbox.NextStep, settles) {
+		return delegation.Outcome{Kind: delegation.Interrupted, Output: o.Output, Turns: o.Turns, Usage: o.Usage}
+	}
+	return o
+}
+
+// settles reports whether a message tells that a sub-agent has settled.
+func settles(m *dsh.Message) bool {
+	kind, _ := delegation.Sender(m)
+	return kind == delegation.SettledSource
+}

@@ -1,6 +1,8 @@
 package transcript_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/dsh-actor/dsh-actor/delegation"
@@ -83,6 +85,64 @@ func TestTitle(t *testing.T) {
 		}
 		if s := summary(dsh.SessionHeader{SeedLength: tt.seed, HasSeed: tt.seed > 0}, events); s.Title != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, s.Title, tt.want)
+		}
+	}
+}
+
+// A list says of a sub-agent what its parent is told after a crash.
+func TestOutcomeIsThatOfTheLastLife(t *testing.T) {
+	insert := func(target dsh.Target, m *dsh.Message) dsh.Fact {
+		return dsh.InboxSpliced{Target: target, Inserted: []*dsh.Message{m}}
+	}
+	claim := dsh.InboxSpliced{Target: dsh.NextTurn, Removed: 1}
+	work := func(end dsh.Ending) []dsh.Fact {
+		return []dsh.Fact{insert(dsh.NextTurn, dsh.UserText("work")), dsh.TurnStart{Turn: 1}, claim, dsh.StepStart{Turn: 1, Step: 1}, dsh.StepEnd{Turn: 1, Step: 1}, dsh.TurnEnd{Turn: 1, Reason: end}}
+	}
+	completed := work(dsh.Ending{Kind: dsh.EndCompleted})
+	failed := work(dsh.Ending{Kind: dsh.EndError, Failure: &dsh.Failure{Code: dsh.CodeQuota}})
+	aborted := work(dsh.Ending{Kind: dsh.EndAborted, Cause: dsh.Cause{Kind: dsh.CauseParent}})
+	late := insert(dsh.NextTurn, dsh.UserText("more"))
+	dropped := dsh.InboxSpliced{Target: dsh.NextTurn, Removed: 1, Outcome: dsh.OutcomeCanceled}
+	notice := insert(dsh.NextStep, delegation.Notice("kid", "", delegation.Outcome{Kind: delegation.Completed}))
+	again := dsh.EndSeed{}
+	for name, log := range map[string][]dsh.Fact{
+		"nothing":                       {again},
+		"one life":                      completed,
+		"opened and not asked":          append(slices.Clone(failed), again),
+		"a second life":                 slices.Concat(failed, []dsh.Fact{again}, completed),
+		"a second life that fails":      slices.Concat(completed, []dsh.Fact{again}, failed),
+		"aborted, and more is pending":  append(slices.Clone(aborted), late),
+		"completed, and more pending":   append(slices.Clone(completed), late),
+		"left over and then withdrawn":  append(slices.Clone(completed), late, again, dropped),
+		"withdrawn before it is asked":  slices.Concat(completed, []dsh.Fact{late, again, dropped}, []dsh.Fact{notice}),
+		"a child of its own has ended":  append(slices.Clone(completed), notice),
+		"failed, and a child has ended": append(slices.Clone(failed), notice),
+	} {
+		for _, mode := range []delegation.Mode{delegation.OneShot, delegation.Continuable} {
+			copied := []dsh.Fact{insert(dsh.NextTurn, dsh.UserText("of another")), again}
+			facts := slices.Concat(copied, []dsh.Fact{delegation.Descriptor{Mode: mode, Label: "l"}.Fact()}, log)
+			events := make([]dsh.Event, len(facts))
+			for i, f := range facts {
+				events[i] = dsh.Event{Seq: dsh.Seq(i), Data: f}
+				if splice, ok := f.(dsh.InboxSpliced); ok { // each message has an ID
+					for k, m := range splice.Inserted {
+						named := *m
+						named.ID = dsh.MessageID(fmt.Sprint(i))
+						splice.Inserted = slices.Clone(splice.Inserted)
+						splice.Inserted[k] = &named
+					}
+					events[i].Data = splice
+				}
+			}
+			from := dsh.Seq(len(copied))
+			life, err := delegation.LastLife(events, from, mode)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			got := summary(dsh.SessionHeader{SeedLength: from, HasSeed: true, Origin: "subagent"}, events).Outcome()
+			if got.Kind != life.Outcome.Kind || got.Code() != life.Outcome.Code() || got.Turns != life.Outcome.Turns {
+				t.Errorf("%s, %s: %v, want %v", name, mode, got, life.Outcome)
+			}
 		}
 	}
 }
