@@ -51,9 +51,11 @@ func (rt *Runtime) Resume(ctx context.Context, id dsh.SessionID, spec Spec) (*Ag
 }
 
 // Fork makes an agent on a new session that starts with the first boundary
-// events of another one ([End] for all of them), which goes on undisturbed.
-// The boundary must not lie inside a turn. Pending input is not taken along.
-// What the spec leaves out is the other session's, as in [Runtime.Resume].
+// events of another one ([End] for all of them), which goes on undisturbed, also
+// in another process if the store is a [session.Viewer]: then what is written so
+// far is all that there is. The boundary must not lie inside a turn. Pending
+// input is not taken along. What the spec leaves out is the other session's, as
+// in [Runtime.Resume].
 func (rt *Runtime) Fork(ctx context.Context, from dsh.SessionID, boundary dsh.Seq, spec Spec) (*Agent, error) {
 	return rt.open(ctx, "fork", rt.top(spec), hook.Startup, func(s Spec) (session.Log, []dsh.Event, error) {
 		source, events, err := rt.seed(ctx, from, boundary)
@@ -102,8 +104,17 @@ func (rt *Runtime) readAll(ctx context.Context, id dsh.SessionID) (dsh.SessionHe
 	}
 }
 
-// look reads a stored log that nobody has open.
+// look reads a stored log that no agent has open; where the store lets it, also
+// one that somebody else has.
 func (rt *Runtime) look(ctx context.Context, id dsh.SessionID) (h dsh.SessionHeader, events []dsh.Event, err error) {
+	if v, ok := rt.opts.Store.(session.Viewer); ok {
+		log, err := v.View(ctx, id)
+		if err != nil {
+			return h, nil, err
+		}
+		events, err = log.Read(ctx, 0, 0)
+		return log.Header(), events, err
+	}
 	err = rt.briefly(ctx, id, func(log session.Log) (err error) {
 		h = log.Header()
 		events, err = log.Read(ctx, 0, 0)
@@ -166,6 +177,7 @@ func (a *Agent) begin(
 ) error {
 	log, events, err := load(a.spec)
 	if err == nil {
+		a.loaded = length(events)
 		if a.child == nil {
 			a.spec.inherit(log.Header(), events)
 		}

@@ -45,6 +45,12 @@ type Lineage interface {
 	Children(ctx context.Context, parent dsh.SessionID) iter.Seq2[dsh.SessionHeader, error]
 }
 
+// A Viewer is a store whose logs can be read beside their owner, whoever that
+// is. A log that it returns refuses to be written, and need not be closed.
+type Viewer interface {
+	View(ctx context.Context, id dsh.SessionID) (Log, error)
+}
+
 // A Log is one session's events in a store. Append, Sync and Close are called
 // by one owner at a time; Read is safe beside them, and after Close.
 type Log interface {

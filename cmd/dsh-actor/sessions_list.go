@@ -159,7 +159,7 @@ func findListed(ctx context.Context, store *jsonl.Store, f *listFlags) (*listing
 		case ctx.Err() != nil:
 			return found, nil
 		case err != nil:
-			l.problem = problemOf(err)
+			l.problem = logProblem(err)
 		case here != nil && !here(h):
 			found.ids = append(found.ids, h.ID)
 			if !l.subagent() {
@@ -208,7 +208,7 @@ func (l *listed) read(store *jsonl.Store) {
 	}
 	switch {
 	case look.Err != nil:
-		l.problem = problemOf(look.Err)
+		l.problem = logProblem(look.Err)
 	case look.Tail.Bytes > 0 && l.owner == nil: // else it is being written
 		l.problem = &problem{codeTorn, torn(look.Tail)}
 	}
@@ -230,8 +230,8 @@ var conditions = map[string]string{
 	codeUnknown: "unknown events", codeUnreadable: "unreadable",
 }
 
-// problemOf returns what is wrong with a log.
-func problemOf(err error) *problem {
+// logProblem returns what is wrong with a log.
+func logProblem(err error) *problem {
 	code := codeUnreadable
 	switch {
 	case errors.Is(err, dsh.ErrVersion):

@@ -340,7 +340,7 @@ func (v *jsonLog) end(e logEnd) error {
 	}{outputVersion, "end", e.events, e.owner, nil}
 	switch {
 	case e.damage != nil:
-		end.Problem = problemOf(e.damage)
+		end.Problem = logProblem(e.damage)
 	case e.tail.Bytes > 0:
 		end.Problem = &problem{codeTorn, torn(e.tail)}
 	}

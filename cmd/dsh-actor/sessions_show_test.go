@@ -74,6 +74,26 @@ func TestSessionsShowDemo(t *testing.T) {
 	}
 }
 
+// What a run has kept is found where it was kept, by what is shown of it.
+func TestSessionsOfRun(t *testing.T) {
+	dir, env := project(t), map[string]string{"DSH_ACTOR_HOME": t.TempDir()}
+	shot := func(args ...string) string {
+		t.Helper()
+		s := newShot(t)
+		s.env = env
+		return s.want(exitOK, args...).out.String()
+	}
+	shot("run", "--cwd", dir, "--tools", "none", "first question")
+	table := strings.Fields(strings.Split(shot("sessions", "list", "--cwd", dir), "\n")[1])
+	shot("run", "--cwd", dir, "--resume", table[0], "second question")
+	text := shot("sessions", "show", table[0])
+	for _, want := range []string{"    first question\n", "turn 1 completed", "· the session was opened again here\n", "    second question\n", "turn 2 completed"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the transcript lacks %q:\n%s", want, text)
+		}
+	}
+}
+
 func TestSessionsShowJSON(t *testing.T) {
 	s := newShelf(t)
 	events := append(chat(1, 0, "hello", completed), chat(2, 11, "again", completed)...)
