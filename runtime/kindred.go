@@ -64,8 +64,8 @@ func (l *lineage) lost() error {
 	return errors.Join(l.errs...)
 }
 
-// catchUp reads the log of an agent that is to be resumed and brings it, and
-// the logs of all its descendants, to where an orderly end would have left
+// catchUp brings the log of an agent that is to be resumed, which holds events,
+// and the logs of all its descendants to where an orderly end would have left
 // them: turns are closed, and how a background child settled is in the inbox of
 // its parent's log, once.
 //
@@ -74,14 +74,10 @@ func (l *lineage) lost() error {
 // time and nothing to be done twice. Descendants that somebody has open are left
 // alone with all that is below them: whoever has them does the same. One whose
 // log cannot be read is left to who asks for it.
-func (rt *Runtime) catchUp(ctx context.Context, log session.Log) ([]dsh.Event, error) {
-	events, err := log.Read(ctx, 0, 0)
-	if err != nil {
-		return nil, err
-	}
+func (rt *Runtime) catchUp(ctx context.Context, log session.Log, events []dsh.Event) ([]dsh.Event, error) {
 	id := log.Header().ID
 	v := &catcher{rt: rt, kin: rt.lineage(ctx), seen: map[dsh.SessionID]bool{id: true}}
-	events, err = v.log(ctx, log, events)
+	events, err := v.log(ctx, log, events)
 	if errs := v.kin.errs; len(errs) > 0 && err == nil && !v.kin.found {
 		rt.opts.Logger.Warn("no children found", zap.String("session", string(id)), zap.Error(errors.Join(errs...)))
 	}

@@ -40,12 +40,17 @@ func (rt *Runtime) Create(ctx context.Context, spec Spec) (*Agent, error) {
 // request, with its parameters.
 func (rt *Runtime) Resume(ctx context.Context, id dsh.SessionID, spec Spec) (*Agent, error) {
 	spec.Session = id
-	return rt.open(ctx, "resume", rt.top(spec), hook.Resume, func(Spec) (session.Log, []dsh.Event, error) {
+	a := rt.top(spec)
+	return rt.open(ctx, "resume", a, hook.Resume, func(Spec) (session.Log, []dsh.Event, error) {
 		log, err := rt.openLog(ctx, id)
 		if err != nil {
 			return nil, nil, err
 		}
-		events, err := rt.catchUp(ctx, log)
+		events, err := log.Read(ctx, 0, 0)
+		if err == nil {
+			a.loaded = length(events)
+			events, err = rt.catchUp(ctx, log, events)
+		}
 		return log, events, err
 	})
 }
@@ -177,7 +182,9 @@ func (a *Agent) begin(
 ) error {
 	log, events, err := load(a.spec)
 	if err == nil {
-		a.loaded = length(events)
+		if source != hook.Resume {
+			a.loaded = length(events)
+		}
 		if a.child == nil {
 			a.spec.inherit(log.Header(), events)
 		}
