@@ -13,7 +13,7 @@ const module = "github.com/dsh-actor/dsh-actor/"
 // its own, and within its row only what beside names.
 var rows = [][]string{
 	{"dsh"},
-	{"hook", "tool", "internal/loop", "policy/", "toolset", "delegation"},
+	{"hook", "tool", "internal/loop", "policy/", "toolset", "delegation", "replay"},
 	{"actors/dispatch"},
 	{"actors/session", "actors/llm", "actors/toolpool"},
 	{"actors/agent"},
