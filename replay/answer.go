@@ -23,8 +23,8 @@ func (f *fold) answer(ev *dsh.Event, d dsh.AssistantMessage) {
 		return
 	}
 	a := s.attempt
-	if a == nil || a.failure() != nil && len(ev.Sources) == 0 {
-		a = f.begin(ev) // one that streamed nothing
+	if a == nil || a.ended() && silent(ev, d) {
+		a = f.begin(ev)
 		f.strict(ev, a.derived)
 	}
 	f.cites(ev, a)
@@ -39,6 +39,12 @@ func (f *fold) answer(ev *dsh.Event, d dsh.AssistantMessage) {
 	for _, c := range dsh.CallsOf(d.Message.Content) {
 		s.calls = append(s.calls, call{ToolCall: c})
 	}
+}
+
+// silent reports whether an answer is that of a stream without chunks. Behind a
+// finish it is another attempt's.
+func silent(ev *dsh.Event, d dsh.AssistantMessage) bool {
+	return ev.Sources != nil && len(ev.Sources) == 0 && len(d.Message.Content) == 0
 }
 
 // cites looks whether the answer cites the chunks of its attempt and no others.

@@ -102,7 +102,7 @@ func (f *fold) apply(ev *dsh.Event) {
 	case dsh.StepEnd:
 		f.stepEnd(ev, d)
 	case dsh.UserMessage:
-		f.userMessage(ev, d)
+		f.userMessage(ev)
 	case dsh.RequestHeader:
 		f.requestHeader(ev, d)
 	case dsh.RequestParameters:
@@ -226,21 +226,12 @@ func (f *fold) within(ev *dsh.Event, turn, no int) bool {
 	return false
 }
 
-// userMessage looks for a message that is pending and entered all the same: it
-// would be told twice. One that was claimed and did not enter is no
-// contradiction: hooks may drop and rewrite what a step begins with.
-func (f *fold) userMessage(ev *dsh.Event, d dsh.UserMessage) {
-	if ev.Surface.Kind != dsh.SurfaceAppend {
-		return
-	}
-	if f.step != nil && owing(f.step.calls) {
+// userMessage looks for a message that parts calls from their results. Whether
+// it was claimed is no matter: hooks may add to what a step begins with, drop
+// and rewrite it.
+func (f *fold) userMessage(ev *dsh.Event) {
+	if ev.Surface.Kind == dsh.SurfaceAppend && f.step != nil && owing(f.step.calls) {
 		f.find(ev, KindResult, "a message stands between the calls of an answer and their results")
-	}
-	if d.Message.ID == "" {
-		return
-	}
-	if target, i := f.inbox.Find(d.Message.ID); i >= 0 {
-		f.find(ev, KindInbox, "message %s is in the history and still pending in %s", d.Message.ID, target)
 	}
 }
 

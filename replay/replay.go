@@ -107,8 +107,8 @@ const (
 	KindBracket Kind = "bracket"
 	// KindEnding: the end of a turn lacks its cause or its failure.
 	KindEnding Kind = "ending"
-	// KindInbox: a splice does not fit, a claim stands where nothing is
-	// claimed, or a message is pending and in the history at once.
+	// KindInbox: a splice does not fit, or a claim stands where nothing is
+	// claimed.
 	KindInbox Kind = "inbox"
 	// KindSurface: an event does not fit the surface.
 	KindSurface Kind = "surface"
