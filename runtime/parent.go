@@ -34,8 +34,8 @@ func (a *Agent) initiator() dsh.Initiator {
 	return i
 }
 
-func (a *Agent) as(ctx context.Context) context.Context {
-	return hook.WithAgent(dsh.WithInitiator(ctx, a.initiator()), a.face(a.life.Load().handle))
+func (a *Agent) as(ctx context.Context, l *life) context.Context {
+	return hook.WithAgent(dsh.WithInitiator(ctx, a.initiator()), a.face(l.handle))
 }
 
 // Initiator returns who the agent is in its tree.
@@ -44,7 +44,11 @@ func (a *Agent) Initiator() dsh.Initiator { return a.initiator() }
 // As runs a function as an agent: its context names the agent as the initiator,
 // as that of a tool of the agent does.
 func As(ctx context.Context, a *Agent, run func(ctx context.Context) error) error {
-	return run(a.as(ctx))
+	l, err := a.alive(ctx)
+	if err != nil {
+		return err
+	}
+	return run(a.as(ctx, l))
 }
 
 // Outside runs a function on nobody's behalf: its context names no agent.
@@ -60,6 +64,45 @@ func Of(ctx context.Context) (a *Agent, ok bool) {
 		return nil, false
 	}
 	return s.a, true
+}
+
+// again does what could not be done because the life that the handle speaks to
+// was passivated: a hook may keep its agent for longer.
+func (s *self) again(err error, call func() error) error {
+	if errors.Is(err, agent.ErrGone) && s.Rested() {
+		return call()
+	}
+	return err
+}
+
+// Followup queues a message for a turn of its own.
+func (s *self) Followup(ctx context.Context, m *dsh.Message) error {
+	return s.again(s.Handle.Followup(ctx, m), func() error { return s.a.Followup(ctx, m) })
+}
+
+// Steer queues a message for the nearest step and wakes the agent.
+func (s *self) Steer(ctx context.Context, m *dsh.Message) error {
+	return s.again(s.Handle.Steer(ctx, m), func() error { return s.a.Steer(ctx, m) })
+}
+
+// Inject queues a message for the nearest step.
+func (s *self) Inject(ctx context.Context, m *dsh.Message) error {
+	return s.again(s.Handle.Inject(ctx, m), func() error { return s.a.Inject(ctx, m) })
+}
+
+// Cancel aborts what runs.
+func (s *self) Cancel(ctx context.Context, cause dsh.Cause, keepInbox bool) error {
+	return s.again(s.Handle.Cancel(ctx, cause, keepInbox), func() error { return s.a.Cancel(ctx, cause, keepInbox) })
+}
+
+// Append logs a fact.
+func (s *self) Append(ctx context.Context, fact dsh.Fact, op dsh.SurfaceOp, sources dsh.Sources) (seq dsh.Seq, err error) {
+	seq, err = s.Handle.Append(ctx, fact, op, sources)
+	err = s.again(err, func() (err error) {
+		seq, err = s.a.Append(ctx, fact, op, sources)
+		return err
+	})
+	return seq, err
 }
 
 // Delegate makes a child.

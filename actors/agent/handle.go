@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/google/uuid"
@@ -26,6 +27,8 @@ type Handle struct {
 	gone        chan struct{}
 	sessionGone <-chan struct{}
 	failure     atomic.Pointer[error]
+	idle        atomic.Int64 // since when, in Unix nanoseconds; 0 while busy
+	rested      atomic.Bool
 	closing     *closing // nil until the agent was disposed of
 }
 
@@ -64,6 +67,17 @@ func (h *Handle) PID() *actor.PID { return h.pid }
 
 // Gone is closed when the agent has stopped.
 func (h *Handle) Gone() <-chan struct{} { return h.gone }
+
+// IdleSince returns when the agent last had something to do; ok is false while
+// it has.
+func (h *Handle) IdleSince() (t time.Time, ok bool) {
+	ns := h.idle.Load()
+	return time.Unix(0, ns), ns != 0
+}
+
+// Rested reports whether the agent was passivated. What it was sent and did not
+// answer was not taken.
+func (h *Handle) Rested() bool { return h.rested.Load() }
 
 // Failure returns why the agent stopped by itself, or nil.
 func (h *Handle) Failure() error {

@@ -69,6 +69,8 @@ func (s *session) Receive(c actor.Context) {
 			pos: msg.Pos, through: msg.Through, replyTo: msg.ReplyTo,
 			derive: true, messages: s.history.Messages(),
 		})
+	case Sync:
+		s.barrier(c, question{through: s.next - 1, reply: msg.Reply})
 	case Read:
 		s.read(msg)
 	case Unread:

@@ -46,11 +46,12 @@ func (s *session) writing() *writer {
 	return s.writer
 }
 
-// question is an unanswered Flush or Derive.
+// question is an unanswered Flush, Derive or Sync.
 type question struct {
 	pos     dsh.Pos
 	through dsh.Seq
 	replyTo *actor.PID
+	reply   chan<- Synced // of a Sync, instead of replyTo
 	derive  bool
 	// messages is what the history was when Derive came: mailbox order is
 	// log order, so that is the history through its event.
@@ -71,15 +72,17 @@ type (
 // barrier answers q once the log is durable through its event.
 func (s *session) barrier(c actor.Context, q question) {
 	if s.cfg.Volatile || q.through < s.writing().synced {
-		s.answer(c, q, nil)
+		q.answer(c, nil)
 		return
 	}
 	s.writer.asked = append(s.writer.asked, q)
 	s.write(c)
 }
 
-func (s *session) answer(c actor.Context, q question, err error) {
+func (q question) answer(c actor.Context, err error) {
 	switch {
+	case q.reply != nil:
+		q.reply <- Synced{Next: q.through + 1, Err: err}
 	case !q.derive:
 		c.Send(q.replyTo, Flushed{Pos: q.pos, Err: err})
 	case err != nil:
@@ -186,7 +189,7 @@ func (s *session) settle(c actor.Context, err error) {
 			open = append(open, q)
 			continue
 		}
-		s.answer(c, q, err)
+		q.answer(c, err)
 	}
 	w.asked = open
 	if len(w.closing) == 0 || err == nil && !s.cfg.Volatile && (w.synced < s.next || len(w.tail) > 0) {
@@ -216,11 +219,7 @@ func (w *writer) from(seq dsh.Seq) []dsh.Event {
 // fail answers everyone who waits for the store.
 func (w *writer) fail(c actor.Context, err error) {
 	for _, q := range w.asked {
-		if q.derive {
-			c.Send(q.replyTo, Derived{Pos: q.pos, Err: err})
-		} else {
-			c.Send(q.replyTo, Flushed{Pos: q.pos, Err: err})
-		}
+		q.answer(c, err)
 	}
 	for _, reply := range w.closing {
 		reply <- err
