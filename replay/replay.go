@@ -134,12 +134,30 @@ const (
 // fails, and takes time in proportion to their number; the events are not
 // written to.
 func Run(h dsh.SessionHeader, events []dsh.Event) *Report {
-	f := fold{inherited: h.SeedLength}
-	for ev := range dsh.Expand(events) {
-		f.add(&ev)
-	}
-	return f.done()
+	r := New(h)
+	r.Add(events)
+	return r.Report()
 }
+
+// A Replay is [Run] for a log that is read in parts. It keeps the messages of
+// the history and nothing of the chunks.
+type Replay struct{ fold fold }
+
+// New begins the replay of a session's log.
+func New(h dsh.SessionHeader) *Replay { return &Replay{fold{inherited: h.SeedLength}} }
+
+// Add takes the next events, which may be packed.
+func (r *Replay) Add(events []dsh.Event) {
+	for ev := range dsh.Expand(events) {
+		r.fold.add(&ev)
+	}
+}
+
+// Next returns the number of the event that is next.
+func (r *Replay) Next() dsh.Seq { return r.fold.next }
+
+// Report ends the replay.
+func (r *Replay) Report() *Report { return r.fold.done() }
 
 // Matching returns how many requests have no finding, and how many of all were
 // compared with a digest and are the same.

@@ -32,6 +32,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.AddCommand(a.sessionsReplayCommand(f))
 	cmd.PersistentFlags().StringVar(&f.dir, "dir", "", "`DIR` of the sessions (default: DSH_ACTOR_SESSIONS_DIR or ~/.dsh-actor/sessions)")
 	if err := cmd.MarkPersistentFlagDirname("dir"); err != nil {
 		panic(err) // the flag was just defined.
