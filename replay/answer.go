@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/dsh-actor/dsh-actor/dsh"
@@ -51,6 +52,9 @@ func silent(ev *dsh.Event, d dsh.AssistantMessage) bool {
 func (f *fold) cites(ev *dsh.Event, a *attempt) {
 	if ev.Sources == nil {
 		f.find(ev, KindCitation, "an answer that cites nothing, not even an empty list")
+		return
+	}
+	if slices.Equal(ev.Sources, a.chunks) {
 		return
 	}
 	for _, c := range ev.Sources {

@@ -21,6 +21,7 @@ import (
 	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/actors/session/jsonl"
 	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/policy/audit"
 	"github.com/dsh-actor/dsh-actor/runtime"
 	"github.com/dsh-actor/dsh-actor/tool"
 )
@@ -125,6 +126,7 @@ func (l *life) runtime() (*runtime.Runtime, error) {
 	}
 	return runtime.New(runtime.Options{
 		Store:     store,
+		Hooks:     []any{audit.Witness{}},
 		Providers: map[string]llm.Provider{"script": script.Func(script.Options{}, l.answer)},
 		Tools:     []tool.Tool{l.touch("touch", tool.Exclusive), l.touch("touches", tool.Parallel)},
 	})

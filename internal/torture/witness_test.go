@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/replay"
 )
 
 // A witness knows what processes said and did, and compares it with the logs.
@@ -155,9 +156,18 @@ func (w *witness) compare(id dsh.SessionID, events []dsh.Event, requests []serve
 	}
 	return errors.Join(
 		compareRequests(whole, requests),
+		replays(events), replays(whole),
 		compareBodies(whole, bodies),
 		w.compareMessages(w.said[id], events),
 	)
+}
+
+// replays reports what a replay of the log finds.
+func replays(events []dsh.Event) error {
+	for _, found := range replay.Run(dsh.SessionHeader{}, events).Findings {
+		return fmt.Errorf("replay: %v", found)
+	}
+	return nil
 }
 
 // continues reports a gap, and what an earlier look found and this one does
