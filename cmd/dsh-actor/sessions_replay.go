@@ -106,14 +106,16 @@ func (a *app) replaySession(ctx context.Context, dir, name string, f replayFlags
 	return failed(err)
 }
 
-// replayBatch is how many events are read at once.
-const replayBatch = 4096
+// replayFirst and replayMost are how many events a read takes at first, and at
+// most: what was written at once is decoded whole by each read that wants some
+// of it.
+const replayFirst, replayMost = 1 << 12, 1 << 16
 
 // replayLog replays what the log holds now.
 func replayLog(ctx context.Context, log *jsonl.Reader) (*replay.Report, error) {
 	r := replay.New(log.Header())
-	for {
-		events, err := log.Read(ctx, r.Next(), replayBatch)
+	for most := replayFirst; ; most = min(2*most, replayMost) {
+		events, err := log.Read(ctx, r.Next(), most)
 		if err != nil {
 			return nil, err
 		}
