@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -282,6 +283,98 @@ func TestLogThatGoesOn(t *testing.T) {
 			if pending := i == len(report.Requests)-1 && r.AnswerSeq == 0 && r.Failure == nil; pending != (r.Outcome == replay.Pending) {
 				t.Errorf("the first %d events: request %v is %s", n, r.Pos, r.Outcome)
 			}
+		}
+	}
+}
+
+// A log that is read in parts is the same log.
+func TestParts(t *testing.T) {
+	events := sound()
+	events[atAnswer].Sources = nil // one finding
+	whole := replay.Run(dsh.SessionHeader{}, events)
+	r := replay.New(dsh.SessionHeader{})
+	for i := range events {
+		if r.Next() != dsh.Seq(i) {
+			t.Fatalf("event %d is next, want %d", r.Next(), i)
+		}
+		r.Add(events[i : i+1])
+	}
+	if parts := r.Report(); !reflect.DeepEqual(parts, whole) {
+		t.Errorf("in parts %+v, whole %+v", parts, whole)
+	}
+	if got, want := whole.Findings[0].String(), "event 20, 1.1.1: citation: an answer that cites nothing, not even an empty list"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	outside := replay.Finding{Kind: replay.KindInbox, Seq: 3, Text: "so it is"}
+	if got, want := outside.String(), "event 3: inbox: so it is"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Attempts are known by whatever is left of them.
+func TestTraces(t *testing.T) {
+	config := dsh.CallConfig{Provider: "p", Model: "m"}
+	failure := &dsh.Failure{Code: dsh.CodeTimeout, Message: "silence"}
+	begun := func() *writer {
+		w := &writer{}
+		w.claimed(1, user("m1", "hello"))
+		w.log(
+			dsh.RequestHeader{Reason: dsh.HeaderInitial, Header: &dsh.Header{Config: config}},
+			dsh.RequestContext{Provider: "p", Model: "m"},
+		)
+		return w
+	}
+	empty := dsh.AssistantMessage{Turn: 1, Step: 1, Message: &dsh.Message{
+		ID: "a", Role: dsh.RoleAssistant, Content: []dsh.Block{}, Source: dsh.ModelSource{Provider: "p", Model: "m"},
+	}}
+	retry := dsh.RetryScheduled{Turn: 1, Step: 1, Failure: failure}
+	end := []dsh.Fact{dsh.StepEnd{Turn: 1, Step: 1}, dsh.TurnEnd{Turn: 1, Reason: dsh.Ending{Kind: dsh.EndCompleted}}}
+	for _, tc := range []struct {
+		name  string
+		write func(*writer)
+		want  []replay.Outcome
+	}{
+		{"none", func(*writer) {}, nil},
+		{"a retry", func(w *writer) { w.log(retry, dsh.RetryStarted{Turn: 1, Step: 1}) }, []replay.Outcome{replay.Failed}},
+		{"an empty answer", func(w *writer) {
+			w.add(dsh.Event{Data: empty, Surface: dsh.Append, Sources: dsh.Sources{}})
+		}, []replay.Outcome{replay.Answered}},
+		{"an empty answer behind one that was given up", func(w *writer) {
+			w.log(dsh.AssistantChunk{Turn: 1, Step: 1, Chunk: dsh.Finish{Reason: dsh.FinishReason{Kind: dsh.FinishStop}}})
+			w.add(dsh.Event{Data: empty, Surface: dsh.Append, Sources: dsh.Sources{}})
+		}, []replay.Outcome{replay.Dropped, replay.Answered}},
+		{"chunks without an end", func(w *writer) {
+			w.log(dsh.AssistantChunk{Turn: 1, Step: 1, Chunk: dsh.TextDelta{Text: " "}})
+		}, []replay.Outcome{replay.Dropped}},
+		{"a record", func(w *writer) { w.sent(1, 1, 0) }, []replay.Outcome{replay.Dropped}},
+		{"a record of a second attempt", func(w *writer) { w.sent(1, 1, 1) }, []replay.Outcome{replay.Dropped}},
+		{"two records of one attempt", func(w *writer) { w.sent(1, 1, 0); w.sent(1, 1, 0) }, []replay.Outcome{replay.Dropped}},
+		{"a header between two", func(w *writer) {
+			w.log(
+				dsh.AssistantChunk{Turn: 1, Step: 1, Chunk: dsh.TextDelta{Text: "x"}},
+				dsh.RequestHeader{Reason: dsh.HeaderChange, Header: &dsh.Header{Config: config, System: "new"}},
+			)
+			w.stream(1, 1, false, dsh.TextDelta{Text: "y"}, dsh.Finish{Reason: dsh.FinishReason{Kind: dsh.FinishStop}})
+		}, []replay.Outcome{replay.Dropped, replay.Answered}},
+		{"an answer that was replaced", func(w *writer) {
+			w.stream(1, 1, false, dsh.TextDelta{Text: "y"}, dsh.Finish{Reason: dsh.FinishReason{Kind: dsh.FinishStop}})
+			at := dsh.Seq(len(w.events) - 1)
+			w.add(dsh.Event{Data: empty, Sources: dsh.Cite(at), Surface: dsh.SurfaceOp{Kind: dsh.SurfaceReplace, Start: at, End: at}})
+		}, []replay.Outcome{replay.Answered}},
+	} {
+		w := begun()
+		tc.write(w)
+		w.log(end...)
+		report := replay.Run(dsh.SessionHeader{}, w.events)
+		var got []replay.Outcome
+		for _, r := range report.Requests {
+			got = append(got, r.Outcome)
+			if r.Outcome == replay.Failed && r.Failure != failure {
+				t.Errorf("%s: failure %v", tc.name, r.Failure)
+			}
+		}
+		if !slices.Equal(got, tc.want) || len(report.Findings) > 0 {
+			t.Errorf("%s: %v, want %v; %v", tc.name, got, tc.want, report.Findings)
 		}
 	}
 }

@@ -99,6 +99,15 @@ var brackets = []tampering{
 	{"a second answer", func(l []dsh.Event) []dsh.Event {
 		return with(l, atAnswer2+1, l[atAnswer2])
 	}, "31 bracket: a second answer in one step\n42 digest: "},
+	{"a retry behind the answer", func(l []dsh.Event) []dsh.Event {
+		return with(l, atAnswer+1, l[atRetry])
+	}, "21 bracket: a retry behind the step's answer"},
+	{"a record behind the answer", func(l []dsh.Event) []dsh.Event {
+		return with(l, atAnswer+1, l[atAgain])
+	}, "21 bracket: a request behind the step's answer"},
+	{"a header behind the answer", func(l []dsh.Event) []dsh.Event {
+		return with(l, atAnswer+1, dsh.Event{Data: dsh.RequestContext{Provider: "p", Model: "m"}})
+	}, "21 bracket: request/context behind the step's answer"},
 	{"a header where no step is", func(l []dsh.Event) []dsh.Event {
 		return with(l, atTurnEnd, dsh.Event{Data: dsh.RequestContext{Provider: "p", Model: "m"}})
 	}, "32 bracket: request/context, and no step is open"},
@@ -136,6 +145,9 @@ var headers = []tampering{
 	}, "40 header: an initial header, and it is not the first"},
 	{"a resume in the middle", func(l []dsh.Event) []dsh.Event { return without(l, atSeedEnd) },
 		"39 header: a header that resumes, and nothing was resumed"},
+	{"a first header that changes", func(l []dsh.Event) []dsh.Event {
+		return edit(l, atHeader, func(d *dsh.RequestHeader) { d.Reason = dsh.HeaderChange })
+	}, "6 header: a header that changes, and there is none before it"},
 	{"a header with a reason of its own", func(l []dsh.Event) []dsh.Event {
 		return edit(l, atResume, func(d *dsh.RequestHeader) { d.Reason = "whim" })
 	}, `40 header: the reason "whim"`},
@@ -188,6 +200,23 @@ var answers = []tampering{
 	{"another usage", func(l []dsh.Event) []dsh.Event {
 		return edit(l, atChunks+4, func(d *dsh.AssistantChunk) { d.Chunk = dsh.Usage{InputTokens: 11, OutputTokens: 5} })
 	}, "20 answer: its usage"},
+	{"a long text", content(func(m *dsh.Message) { m.Content[0] = dsh.Text{Text: strings.Repeat("ab", 50)} }),
+		`30 answer: block 0 is the text "` + strings.Repeat("ab", 15) + "..." + strings.Repeat("ab", 15) + `" where`},
+	{"a result in the place of a text", content(func(m *dsh.Message) { m.Content[0] = dsh.ToolResult{CallID: "c"} }),
+		"30 answer: block 0 is a result for c where"},
+	{"another image", func(l []dsh.Event) []dsh.Event {
+		l = edit(l, atAnswer2-2, func(d *dsh.AssistantChunk) {
+			d.Chunk = dsh.BlockEnd{Block: dsh.Image{Raw: json.RawMessage(`{"type":"image","attachment":"a"}`)}}
+		})
+		return content(func(m *dsh.Message) {
+			m.Content[0] = dsh.Image{Raw: json.RawMessage(`{"type":"image","attachment":"b"}`)}
+		})(l)
+	}, "30 answer: block 0 is an image where an image is due"},
+	{"a failure without a code", func(l []dsh.Event) []dsh.Event {
+		return edit(l, atAnswer2-1, func(d *dsh.AssistantChunk) {
+			d.Chunk = dsh.Finish{Reason: dsh.FinishReason{Kind: dsh.FinishAborted}}
+		})
+	}, "30 answer: an answer of an attempt that failed with UNKNOWN"},
 	{"a failure that was answered", func(l []dsh.Event) []dsh.Event {
 		return edit(l, atAnswer2-1, func(d *dsh.AssistantChunk) {
 			d.Chunk = dsh.Finish{Reason: dsh.FinishReason{Kind: dsh.FinishError, Failure: &dsh.Failure{Code: dsh.CodeServer}}}
@@ -277,6 +306,12 @@ var tools = []tampering{
 		})
 		return without(l, atSent2)
 	}, "24 result: does not hold exactly one result\n25 result: the step ends, and call \"c2\" has no result\n27 request: rule 3"},
+	{"a result message with two", func(l []dsh.Event) []dsh.Event {
+		l = edit(l, atResult+1, func(d *dsh.ToolFinished) {
+			message(&d.Message, func(m *dsh.Message) { m.Content = append(m.Content, dsh.Text{}) })
+		})
+		return without(l, atSent2)
+	}, "24 result: does not hold exactly one result\n25 result: has no result\n27 request: rule 5"},
 	{"a message between call and result", func(l []dsh.Event) []dsh.Event {
 		return with(without(l, atSent2), atResult, dsh.Event{Data: dsh.UserMessage{Message: user("x", "hm")}, Surface: dsh.Append})
 	}, "23 result: stands between the calls\n28 request: rule 3\n33 surface: \n41 digest: "},
