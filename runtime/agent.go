@@ -41,7 +41,8 @@ type Agent struct {
 	followers atomic.Int32
 	mu        sync.Mutex // guards reopening, passivating and disposing
 	disposed  bool
-	requested bool // a passive agent had sent a header
+	requested bool // of a passive agent: it had sent a header
+	pending   bool // and had something in its inbox
 }
 
 // ID returns the agent's ID.
@@ -255,13 +256,13 @@ func (a *Agent) dispose(ctx context.Context, keepInbox bool) error {
 
 // stop ends the agent itself.
 func (a *Agent) stop(ctx context.Context, keepInbox bool) error {
-	l, err := a.last(ctx, keepInbox)
-	if err != nil {
-		return err
-	}
+	l, first, err := a.last(ctx, keepInbox)
 	if l == nil {
+		if tell := a.gear.hooks.Notified; first && tell != nil {
+			tell(a.face(nil), hook.Disposed{})
+		}
 		a.forget()
-		return nil
+		return err
 	}
 	l.handle.Send(agent.Dispose{KeepInbox: keepInbox, Reply: make(chan error, 1)})
 	select {
@@ -282,20 +283,18 @@ func (a *Agent) stop(ctx context.Context, keepInbox bool) error {
 	return l.handle.Closed()
 }
 
-// last marks the agent as disposed of and returns its last life. A passive one
-// has none, and needs none if its inbox is to be kept and nobody is told.
-func (a *Agent) last(ctx context.Context, keepInbox bool) (*life, error) {
+// last marks the agent as disposed of and returns its last life, and whether
+// nobody had before. A passive one has none, and is brought back only to discard
+// what is pending.
+func (a *Agent) last(ctx context.Context, keepInbox bool) (l *life, first bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	l := a.life.Load()
-	if l == nil && !a.disposed && (!keepInbox || a.gear.hooks.Notified != nil) {
-		if err := a.wake(ctx); err != nil {
-			return nil, err
-		}
-		l = a.life.Load()
+	first = !a.disposed
+	if first && a.life.Load() == nil && a.pending && !keepInbox {
+		err = a.wake(ctx)
 	}
 	a.disposed = true
-	return l, nil
+	return a.life.Load(), first, err
 }
 
 // forget gives the agent's ID up. That of a child is given up by whoever tells

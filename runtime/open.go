@@ -210,10 +210,10 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 	}
 	gone := make(chan struct{})
 	l := &life{rt: a.rt, log: log, sessionGone: gone}
-	l.session = a.rt.system.Root.Spawn(session.Props(session.Config{
+	l.session = session.Spawn(a.rt.system.Root, a.rt.props.session, session.Config{
 		Log: log, Volatile: a.rt.opts.Store.Volatile(), Loaded: events, Gone: gone, Logger: a.rt.opts.Logger,
 		Owner: func() *actor.PID { return l.handle.PID() },
-	}, a.rt.workers.Inline()))
+	})
 	a.spawn(l, source, machine)
 	return nil
 }
@@ -232,7 +232,7 @@ func (a *Agent) spawn(l *life, source hook.Source, machine *loop.Machine) {
 		Initiator: a.initiator(), Face: a.face, Kin: (*family)(a),
 		Sections: a.spec.Sections, Context: a.spec.Context,
 		Machine: machine, Source: source, Session: l.session, Pool: a.rt.pool,
-		Streams:   a.rt.streams,
+		Streams:   a.rt.props.stream,
 		Providers: a.rt.provider, Tools: a.gear.tools, Hooks: a.gear.hooks,
 		System: a.spec.System, CWD: a.spec.CWD, Observer: a.spec.Observer, Logger: a.rt.opts.Logger,
 	}
@@ -249,7 +249,7 @@ func (a *Agent) spawn(l *life, source hook.Source, machine *loop.Machine) {
 			}()
 		}
 	}
-	l.handle = agent.Spawn(a.rt.system, cfg, l.sessionGone, a.rt.workers.Mailbox())
+	l.handle = agent.Spawn(a.rt.system.Root, a.rt.props.agent, cfg, l.sessionGone)
 	a.life.Store(l)
 }
 

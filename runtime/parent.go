@@ -66,42 +66,60 @@ func Of(ctx context.Context) (a *Agent, ok bool) {
 	return s.a, true
 }
 
-// again does what could not be done because the life that the handle speaks to
-// was passivated: a hook may keep its agent for longer.
-func (s *self) again(err error, call func() error) error {
-	if errors.Is(err, agent.ErrGone) && s.Rested() {
-		return call()
+// ID returns the agent's ID.
+func (s *self) ID() dsh.AgentID { return s.a.id }
+
+// Session returns the ID of the agent's session.
+func (s *self) Session() dsh.SessionID { return s.a.session }
+
+// Initiator returns who the agent acts for.
+func (s *self) Initiator() dsh.Initiator { return s.a.initiator() }
+
+// try asks the life that the handle speaks to, or else the agent: a hook may keep
+// what it was given for longer than the agent stayed in memory.
+func (s *self) try(life, later func() error) error {
+	if s.Handle == nil {
+		return later()
 	}
-	return err
+	if err := life(); !errors.Is(err, agent.ErrGone) || !s.Rested() {
+		return err
+	}
+	return later()
 }
 
 // Followup queues a message for a turn of its own.
 func (s *self) Followup(ctx context.Context, m *dsh.Message) error {
-	return s.again(s.Handle.Followup(ctx, m), func() error { return s.a.Followup(ctx, m) })
+	return s.try(func() error { return s.Handle.Followup(ctx, m) }, func() error { return s.a.Followup(ctx, m) })
 }
 
 // Steer queues a message for the nearest step and wakes the agent.
 func (s *self) Steer(ctx context.Context, m *dsh.Message) error {
-	return s.again(s.Handle.Steer(ctx, m), func() error { return s.a.Steer(ctx, m) })
+	return s.try(func() error { return s.Handle.Steer(ctx, m) }, func() error { return s.a.Steer(ctx, m) })
 }
 
 // Inject queues a message for the nearest step.
 func (s *self) Inject(ctx context.Context, m *dsh.Message) error {
-	return s.again(s.Handle.Inject(ctx, m), func() error { return s.a.Inject(ctx, m) })
+	return s.try(func() error { return s.Handle.Inject(ctx, m) }, func() error { return s.a.Inject(ctx, m) })
 }
 
 // Cancel aborts what runs.
 func (s *self) Cancel(ctx context.Context, cause dsh.Cause, keepInbox bool) error {
-	return s.again(s.Handle.Cancel(ctx, cause, keepInbox), func() error { return s.a.Cancel(ctx, cause, keepInbox) })
+	return s.try(func() error { return s.Handle.Cancel(ctx, cause, keepInbox) },
+		func() error { return s.a.Cancel(ctx, cause, keepInbox) })
 }
 
 // Append logs a fact.
 func (s *self) Append(ctx context.Context, fact dsh.Fact, op dsh.SurfaceOp, sources dsh.Sources) (seq dsh.Seq, err error) {
-	seq, err = s.Handle.Append(ctx, fact, op, sources)
-	err = s.again(err, func() (err error) {
-		seq, err = s.a.Append(ctx, fact, op, sources)
-		return err
-	})
+	by := func(appends func(context.Context, dsh.Fact, dsh.SurfaceOp, dsh.Sources) (dsh.Seq, error)) func() error {
+		return func() (err error) {
+			seq, err = appends(ctx, fact, op, sources)
+			return err
+		}
+	}
+	if s.Handle == nil {
+		return s.a.Append(ctx, fact, op, sources)
+	}
+	err = s.try(by(s.Handle.Append), by(s.a.Append))
 	return seq, err
 }
 

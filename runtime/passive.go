@@ -154,7 +154,7 @@ func (a *Agent) Passivate(ctx context.Context) error {
 	}
 	<-l.handle.Gone()
 	<-l.sessionGone
-	a.requested = answer.Requested
+	a.requested, a.pending = answer.Requested, answer.Pending
 	a.life.Store(nil)
 	return l.handle.Closed()
 }

@@ -410,11 +410,23 @@ func TestAFailingDiskKeepsAgentsInMemory(t *testing.T) {
 	})
 }
 
+type noticed func(a hook.Agent, n hook.Notice)
+
+func (f noticed) Notified(a hook.Agent, n hook.Notice) { f(a, n) }
+
 // A passive agent is disposed of like any other: its pending input is discarded,
 // or kept when the runtime closes.
 func TestPassiveAgentsEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w := newWorld(t, runtime.Options{})
+		var ended atomic.Int64
+		w := newWorld(t, runtime.Options{Hooks: []any{noticed(func(a hook.Agent, n hook.Notice) {
+			if _, over := n.(hook.Disposed); over {
+				ended.Add(1)
+				if err := a.Inject(context.Background(), dsh.UserText("too late")); err == nil || a.ID() == "" || a.Session() == "" {
+					t.Errorf("%s took a message when it was disposed of", a.ID())
+				}
+			}
+		})}})
 		passive := func(id dsh.AgentID) *runtime.Agent {
 			a := w.agent(t, runtime.Spec{ID: id})
 			err := errors.Join(a.Inject(t.Context(), dsh.UserText("later")), a.Passivate(t.Context()), a.Passivate(t.Context()))
@@ -435,6 +447,10 @@ func TestPassiveAgentsEnd(t *testing.T) {
 		}
 		if err := w.Close(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := ended.Load(); n != 2 {
+			t.Errorf("%d agents ended", n)
 		}
 		if got := strings.Join(types(t, a), " "); got != "agent/inbox/spliced agent/inbox/spliced" {
 			t.Errorf("log of the disposed: %s", got)

@@ -91,7 +91,7 @@ type Runtime struct {
 	pool    *actor.PID
 	gates   []*admission.Provider
 	served  map[string]llm.Provider // behind their gates
-	streams *actor.Props
+	props   struct{ agent, session, stream *actor.Props }
 	hooks   *hook.Set
 	tools   *tool.Registry
 	brief   sync.Mutex // held by who has a stored log open just to look or to add to it
@@ -143,13 +143,13 @@ func New(opts Options) (*Runtime, error) {
 	workers := dispatch.New()
 	rt := &Runtime{
 		opts: opts, system: system, workers: workers, hooks: hooks, tools: tools,
-		pool:    system.Root.Spawn(toolpool.Props(toolpool.Config{Limit: opts.MaxToolBodies}, workers.Inline())),
-		streams: llm.Props(workers.Inline()),
-		watch:   watch,
-		tree:    tree{roots: map[dsh.AgentID]int{}},
-		agents:  map[dsh.AgentID]*Agent{}, sessions: map[dsh.SessionID]*Agent{},
+		pool:   system.Root.Spawn(toolpool.Props(toolpool.Config{Limit: opts.MaxToolBodies}, workers.Inline())),
+		watch:  watch,
+		tree:   tree{roots: map[dsh.AgentID]int{}},
+		agents: map[dsh.AgentID]*Agent{}, sessions: map[dsh.SessionID]*Agent{},
 		reviving: map[dsh.SessionID]chan struct{}{},
 	}
+	rt.props.agent, rt.props.session, rt.props.stream = agent.Props(workers.Mailbox()), session.Props(workers.Inline()), llm.Props(workers.Inline())
 	rt.rest.init(rt, opts.PassivateAfter)
 	rt.admit()
 	return rt, nil

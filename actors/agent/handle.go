@@ -41,20 +41,22 @@ type closing struct {
 
 var _ hook.Agent = (*Handle)(nil)
 
-// Spawn starts an agent. sessionGone is closed when its session has stopped.
-func Spawn(system *actor.ActorSystem, cfg *Config, sessionGone <-chan struct{}, opts ...actor.PropsOption) *Handle {
-	h := &Handle{
-		cfg: cfg, root: system.Root, gone: make(chan struct{}), sessionGone: sessionGone,
-	}
-	h.pid = system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
-		host := &host{cfg: cfg, m: cfg.Machine, handle: h, face: h}
-		if cfg.Face != nil {
-			host.face = cfg.Face(h)
-		}
-		return host
-	}, opts...))
+// Props returns how agents are spawned, all of them.
+func Props(opts ...actor.PropsOption) *actor.Props {
+	return actor.PropsFromProducer(func() actor.Actor { return &host{} }, opts...)
+}
+
+// Spawn starts an agent with the props of all of them. sessionGone is closed
+// when its session has stopped.
+func Spawn(root *actor.RootContext, props *actor.Props, cfg *Config, sessionGone <-chan struct{}) *Handle {
+	h := &Handle{cfg: cfg, root: root, gone: make(chan struct{}), sessionGone: sessionGone}
+	h.pid = root.Spawn(props)
+	h.Send(begin{h})
 	return h
 }
+
+// begin is the first message of an agent.
+type begin struct{ handle *Handle }
 
 // ID returns the agent's ID.
 func (h *Handle) ID() dsh.AgentID { return h.cfg.Initiator.Agent }

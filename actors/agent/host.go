@@ -61,10 +61,9 @@ func (h *host) Receive(c actor.Context) {
 	}
 	switch msg := c.Message().(type) {
 	case *actor.Started:
-		h.self = c.Self()
-		if h.cfg.Source != "" {
-			h.feed(c, loop.Start{Source: h.cfg.Source})
-		}
+		return
+	case begin:
+		h.begin(c, msg.handle)
 	case *actor.Stopping:
 		return // after a failure there is nothing to settle
 	case *actor.Stopped:
@@ -111,6 +110,17 @@ func (h *host) Receive(c actor.Context) {
 		h.feed(c, loop.Cancel{Cause: dsh.Cause{Kind: dsh.CauseDisposed}, KeepInbox: msg.KeepInbox})
 	}
 	h.settle(c)
+}
+
+// begin makes the actor the agent of a handle.
+func (h *host) begin(c actor.Context, handle *Handle) {
+	h.cfg, h.m, h.handle, h.face, h.self = handle.cfg, handle.cfg.Machine, handle, handle, c.Self()
+	if h.cfg.Face != nil {
+		h.face = h.cfg.Face(handle)
+	}
+	if h.cfg.Source != "" {
+		h.feed(c, loop.Start{Source: h.cfg.Source})
+	}
 }
 
 // settle applies the answers known at once and, when the message's work is

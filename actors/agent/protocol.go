@@ -92,9 +92,9 @@ type (
 		Discarded bool
 	}
 
-	// Passivated answers [Passivate]: whether the agent stops, and what of its
-	// life the log does not tell (see loop.Config).
-	Passivated struct{ OK, Requested bool }
+	// Passivated answers [Passivate]: whether the agent stops, what of its life
+	// the log does not tell (see loop.Config), and whether input is pending.
+	Passivated struct{ OK, Requested, Pending bool }
 
 	// State is a snapshot of an agent.
 	State struct {

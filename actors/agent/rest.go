@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/dsh-actor/dsh-actor/actors/session"
+	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/hook"
 )
 
@@ -60,5 +61,6 @@ func (h *host) passivate(c actor.Context, msg Passivate) {
 	}
 	h.handle.rested.Store(true)
 	h.leave(c)
-	msg.Reply <- Passivated{OK: true, Requested: h.m.Requested()}
+	pending := h.m.Pending(dsh.NextTurn)+h.m.Pending(dsh.NextStep) > 0
+	msg.Reply <- Passivated{OK: true, Requested: h.m.Requested(), Pending: pending}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -40,6 +41,12 @@ func (d *disk) fault() error {
 	d.mu.Unlock()
 	time.Sleep(delay)
 	return err
+}
+
+func (d *disk) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls
 }
 
 func (d *disk) set(err error) {
@@ -103,9 +110,9 @@ func newFixture(t *testing.T, volatile bool) *fixture {
 		disk: &disk{Log: log, delay: delay},
 	}
 	f.agent = f.system.Root.Spawn(actor.PropsFromFunc(f.record, workers.Mailbox()))
-	f.session = f.system.Root.Spawn(session.Props(session.Config{
+	f.session = session.Spawn(f.system.Root, session.Props(workers.Mailbox()), session.Config{
 		Log: f.disk, Volatile: volatile, Gone: f.gone, Owner: func() *actor.PID { return f.agent },
-	}, workers.Mailbox()))
+	})
 	t.Cleanup(func() {
 		f.system.Root.Stop(f.session)
 		<-f.gone
@@ -271,6 +278,39 @@ func TestManyEventsAreWrittenAtOnce(t *testing.T) {
 	})
 }
 
+// A few large events are written at once, too. A store that fails is not asked
+// again for each event that follows.
+func TestLargeEventsAreWrittenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, false)
+		large := func() {
+			m := dsh.UserText(strings.Repeat("x", session.WriteBytes/2))
+			m.ID = dsh.MessageID(fmt.Sprint("large-", f.next))
+			f.send(session.Append{Events: []dsh.Event{{Seq: f.next, Data: dsh.UserMessage{Message: m}, Surface: dsh.Append}}})
+			f.next++
+		}
+		large()
+		time.Sleep(15 * time.Millisecond) // less than the delay
+		if n := f.disk.count(); n != 0 {
+			t.Errorf("%d calls for half of the bytes", n)
+		}
+		large()
+		time.Sleep(15 * time.Millisecond)
+		if n := f.disk.count(); n != 1 {
+			t.Errorf("%d calls", n)
+		}
+		f.disk.set(errors.New("no space left"))
+		for range 20 {
+			large()
+			time.Sleep(15 * time.Millisecond)
+		}
+		if n := f.disk.count(); n > 4 {
+			t.Errorf("a store that fails was called %d times in 300 ms", n)
+		}
+		f.disk.set(nil)
+	})
+}
+
 // A barrier that fails says so; nothing is lost, and the next one writes it.
 func TestAFailedBarrierLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -378,5 +418,39 @@ func TestAPanickingStore(t *testing.T) {
 		time.Sleep(time.Second)
 		f.want("[flushed 1 true]")
 		f.disk.Log, _ = memory.New().Create(context.Background(), dsh.SessionHeader{ID: "s"})
+	})
+}
+
+// Sync is the barrier of whoever is no actor: it waits for what came before it.
+func TestSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, volatile := range []bool{true, false} {
+			f := newFixture(t, volatile)
+			reply := make(chan session.Synced, 1)
+			f.append(2)
+			f.send(session.Sync{Reply: reply})
+			f.append(1)
+			begun := time.Now()
+			if s := <-reply; s.Err != nil || s.Next != 2 {
+				t.Errorf("volatile %v: %+v", volatile, s)
+			}
+			if waited := time.Since(begun); (waited == 0) != volatile {
+				t.Errorf("volatile %v: answered after %v", volatile, waited)
+			}
+			if volatile {
+				continue
+			}
+			f.disk.set(errors.New("no space left"))
+			f.append(1)
+			f.send(session.Sync{Reply: reply})
+			if s := <-reply; s.Err == nil {
+				t.Error("durable on a disk that fails")
+			}
+			f.disk.set(nil)
+			f.send(session.Sync{Reply: reply})
+			if s := <-reply; s.Err != nil || s.Next != 4 {
+				t.Errorf("on a disk that is well again: %+v", s)
+			}
+		}
 	})
 }

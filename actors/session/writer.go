@@ -12,10 +12,12 @@ import (
 )
 
 // Write-behind is bounded in time and size: what nobody asks to be durable is
-// written after WriteDelay or when WriteBatch events have gathered.
+// written after WriteDelay or when WriteBatch events or about WriteBytes have
+// gathered.
 const (
 	WriteDelay = 200 * time.Millisecond
 	WriteBatch = 512
+	WriteBytes = 1 << 20
 )
 
 // noContext is for calls that must not be cut short: a half-made append helps
@@ -27,6 +29,7 @@ var noContext = context.Background()
 // write.
 type writer struct {
 	tail    []dsh.Event // what it does not have yet, packed
+	bytes   int         // in tail, about, since the last write began
 	asked   []question
 	closing []chan<- error
 	busy    bool
@@ -96,7 +99,11 @@ func (q question) answer(c actor.Context, err error) {
 func (s *session) queue(c actor.Context, events []dsh.Event) {
 	w := s.writing()
 	w.tail = append(w.tail, events...)
-	if len(w.tail) >= WriteBatch {
+	for i := range events {
+		w.bytes += weight(&events[i])
+	}
+	// A store that fails is asked again in time, not with every event.
+	if w.failures == 0 && (len(w.tail) >= WriteBatch || w.bytes >= WriteBytes) {
 		w.isDue = true
 		s.write(c)
 		return
@@ -131,7 +138,7 @@ func (s *session) write(c actor.Context) {
 		s.settle(c, nil)
 		return
 	}
-	w.busy, w.isDue = true, false
+	w.busy, w.isDue, w.bytes = true, false, 0
 	batch, next := w.tail[:len(w.tail):len(w.tail)], s.next
 	log, root, self := s.cfg.Log, c.ActorSystem().Root, c.Self()
 	fence := Fence{Epoch: s.epoch, Next: s.stored}
