@@ -87,7 +87,7 @@ func (a *app) replaySession(ctx context.Context, dir, name string, f replayFlags
 	if err != nil {
 		return failed(err)
 	}
-	report, err := replayLog(ctx, log)
+	report, err := replayLog(ctx, log, nil)
 	if err != nil {
 		return failed(err)
 	}
@@ -111,8 +111,9 @@ func (a *app) replaySession(ctx context.Context, dir, name string, f replayFlags
 // of it.
 const replayFirst, replayMost = 1 << 12, 1 << 16
 
-// replayLog replays what the log holds now.
-func replayLog(ctx context.Context, log *jsonl.Reader) (*replay.Report, error) {
+// replayLog replays what the log holds now. each, unless nil, sees the events
+// too, packed or not.
+func replayLog(ctx context.Context, log *jsonl.Reader, each func(*dsh.Event) error) (*replay.Report, error) {
 	r := replay.New(log.Header())
 	for most := replayFirst; ; most = min(2*most, replayMost) {
 		events, err := log.Read(ctx, r.Next(), most)
@@ -123,6 +124,14 @@ func replayLog(ctx context.Context, log *jsonl.Reader) (*replay.Report, error) {
 			return r.Report(), nil
 		}
 		r.Add(events)
+		for i := range events {
+			if each == nil {
+				break
+			}
+			if err := each(&events[i]); err != nil {
+				return nil, err
+			}
+		}
 	}
 }
 
