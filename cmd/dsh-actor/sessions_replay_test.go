@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/dsh-actor/dsh-actor/actors/llm"
-	"github.com/dsh-actor/dsh-actor/actors/llm/script"
+	scripted "github.com/dsh-actor/dsh-actor/actors/llm/script"
 	"github.com/dsh-actor/dsh-actor/actors/session/jsonl"
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/policy/audit"
@@ -163,7 +163,7 @@ func TestReplayOfAuditedSession(t *testing.T) {
 	}
 	rt, err := runtime.New(runtime.Options{
 		Store: store, Hooks: []any{audit.Witness{}},
-		Providers: map[string]llm.Provider{"p": script.New(script.Options{}, script.Text("done", 1), script.Error(&dsh.Failure{Code: dsh.CodeAuth, Message: "no"}))},
+		Providers: map[string]llm.Provider{"p": scripted.New(scripted.Options{}, scripted.Text("done", 1), scripted.Error(&dsh.Failure{Code: dsh.CodeAuth, Message: "no"}))},
 	})
 	if err != nil {
 		t.Fatal(err)
