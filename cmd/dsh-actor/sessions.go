@@ -37,5 +37,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 	if err := cmd.MarkPersistentFlagDirname("dir"); err != nil {
 		panic(err) // the flag was just defined.
 	}
+	cmd.AddCommand(a.sessionsListCommand(f))
+	cmd.AddCommand(a.sessionsShowCommand(f))
 	return cmd
 }

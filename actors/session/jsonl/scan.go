@@ -97,9 +97,10 @@ func (s *scanner) try(line []byte) (refused, err error) {
 		if begins = false; gap != nil || refused != nil {
 			return
 		}
-		s.out.add(ev)
-		s.next++
-		refused = s.check(&ev)
+		if refused = s.check(&ev); refused == nil {
+			s.out.add(ev)
+			s.next++
+		}
 	})
 	if err == nil {
 		err = gap
