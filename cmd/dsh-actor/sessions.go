@@ -32,12 +32,12 @@ func (a *app) sessionsCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.sessionsReplayCommand(f))
 	cmd.PersistentFlags().StringVar(&f.dir, "dir", "", "`DIR` of the sessions (default: DSH_ACTOR_SESSIONS_DIR or ~/.dsh-actor/sessions)")
 	if err := cmd.MarkPersistentFlagDirname("dir"); err != nil {
 		panic(err) // the flag was just defined.
 	}
 	cmd.AddCommand(a.sessionsListCommand(f))
 	cmd.AddCommand(a.sessionsShowCommand(f))
+	cmd.AddCommand(a.sessionsReplayCommand(f))
 	return cmd
 }

@@ -2,15 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dsh-actor/dsh-actor/actors/session/jsonl"
 	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/internal/transcript"
 	"github.com/dsh-actor/dsh-actor/replay"
 )
 
@@ -28,6 +31,9 @@ With --requests the derived requests are written instead, a JSON object each:
 what the model saw. WHICH is a number (3: the third), a turn and step (2.1: all
 attempts of it), with an attempt (2.1.0), or all.
 
+With --transcript a transcript of the session, as 'sessions show' makes it, comes
+first.
+
 A session that is being written, or that a crash left with a torn end, is
 replayed as far as it is whole.
 
@@ -36,8 +42,9 @@ read, 2 for wrong usage.`
 
 // replayFlags are those of sessions replay.
 type replayFlags struct {
-	json     bool
-	requests string
+	json       bool
+	requests   string
+	transcript bool
 }
 
 func (a *app) sessionsReplayCommand(f *sessionsFlags) *cobra.Command {
@@ -49,12 +56,7 @@ func (a *app) sessionsReplayCommand(f *sessionsFlags) *cobra.Command {
 		Example: "  dsh-actor sessions replay 3f2a\n" +
 			"  dsh-actor sessions replay 3f2a --json\n" +
 			"  dsh-actor sessions replay 3f2a --requests 2.1 | jq .messages",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("'%s' takes the ID of one session", cmd.CommandPath())
-			}
-			return nil
-		},
+		Args:              oneSession,
 		ValidArgsFunction: a.completeSession(&f.dir),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.replaySession(cmd.Context(), f.dir, args[0], rf)
@@ -65,7 +67,8 @@ func (a *app) sessionsReplayCommand(f *sessionsFlags) *cobra.Command {
 	if err := cmd.RegisterFlagCompletionFunc("requests", cobra.NoFileCompletions); err != nil {
 		panic(err) // the flag was just defined.
 	}
-	cmd.MarkFlagsMutuallyExclusive("json", "requests")
+	cmd.Flags().BoolVar(&rf.transcript, "transcript", false, "write what the session holds first, as 'sessions show' does")
+	cmd.MarkFlagsMutuallyExclusive("json", "requests", "transcript")
 	return cmd
 }
 
@@ -86,8 +89,15 @@ func (a *app) replaySession(ctx context.Context, dir, name string, f replayFlags
 	if err != nil {
 		return failed(err)
 	}
-	report, err := replayLog(ctx, log, nil)
-	if err != nil {
+	var each func(*dsh.Event) error
+	end := func() error { return nil }
+	if f.transcript {
+		if each, end, err = a.transcribe(log.Header()); err != nil {
+			return failed(err)
+		}
+	}
+	report, err := replayLog(ctx, log, each)
+	if err = errors.Join(err, end()); err != nil {
 		return failed(err)
 	}
 	out := replayOutput{a: a, id: id, report: report, torn: log.Tail().Bytes}
@@ -103,6 +113,21 @@ func (a *app) replaySession(ctx context.Context, dir, name string, f replayFlags
 		a.code = exitFailed
 	}
 	return failed(err)
+}
+
+// transcribe begins a transcript. It returns what takes its events and what ends
+// it.
+func (a *app) transcribe(h dsh.SessionHeader) (each func(*dsh.Event) error, end func() error, err error) {
+	p := transcript.NewPrinter(a.stdout, &h, transcript.Options{
+		Location: time.Local, Width: a.width(),
+		Colour: a.stdout.terminal && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb",
+	})
+	end = func() error {
+		err := p.End()
+		_, werr := a.stdout.WriteString("\n")
+		return errors.Join(err, werr)
+	}
+	return p.Event, end, p.Session(&h)
 }
 
 // replayFirst and replayMost are how many events a read takes at first, and at

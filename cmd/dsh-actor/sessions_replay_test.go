@@ -106,6 +106,22 @@ func TestReplayOfTornLog(t *testing.T) {
 		"40 bytes behind the last whole write were not replayed.\n")
 }
 
+// A transcript of the same events comes before what the replay yields.
+func TestReplayTranscript(t *testing.T) {
+	dir := sampleSession(t, nil)
+	s := newShot(t).want(exitOK, "sessions", "replay", sampleID, "--dir", dir, "--transcript")
+	told, sums, _ := strings.Cut(s.out.String(), "\n1.1.0  1 message")
+	for _, part := range []string{"session " + sampleID, "How many lines does a.txt have?", "count_lines", "Three lines."} {
+		if !strings.Contains(told, part) {
+			t.Errorf("the transcript lacks %q:\n%s", part, told)
+		}
+	}
+	if !strings.HasSuffix(sums, "2 requests derived, 2 as logged, 0 by digest\n") {
+		t.Errorf("behind the transcript: %s", sums)
+	}
+	newShot(t).want(exitUsage, "sessions", "replay", sampleID, "--dir", dir, "--transcript", "--json")
+}
+
 func TestReplayRequests(t *testing.T) {
 	dir := sampleSession(t, nil)
 	for which, want := range map[string]string{
@@ -146,7 +162,7 @@ func TestReplayRequests(t *testing.T) {
 func TestReplayRefuses(t *testing.T) {
 	dir := sampleSession(t, nil)
 	s := newShot(t).want(exitUsage, "sessions", "replay", "--dir", dir)
-	s.says(&s.err, "takes the ID of one session")
+	s.says(&s.err, "the ID of a session is needed")
 	newShot(t).want(exitUsage, "sessions", "replay", "nobody", "--dir", dir)
 	dir = sampleSession(t, func(data []byte) []byte { return bytes.Replace(data, []byte(`"seq":20`), []byte(`"seq":21`), 1) })
 	s = newShot(t).want(exitFailed, "sessions", "replay", sampleID, "--dir", dir)
