@@ -16,14 +16,40 @@ import (
 //  5. A result is the only block of a user-role message, and tool calls stand
 //     in assistant messages only.
 func CheckRequest(messages []*Message) error {
-	var due []ToolCall // calls whose results must come next
-	for i, m := range messages {
-		if err := checkMessage(m, &due); err != nil {
-			return fmt.Errorf("dsh: request message %d: %w", i, err)
+	var c RequestCheck
+	for _, m := range messages {
+		if c.Add(m); c.breach != nil {
+			break
 		}
 	}
-	if len(due) > 0 {
-		return fmt.Errorf("dsh: request message %d: %w", len(messages), notAnswered(due))
+	return c.Err()
+}
+
+// A RequestCheck is [CheckRequest] for a list of messages that grows. The zero
+// value has seen none.
+type RequestCheck struct {
+	n      int
+	due    []ToolCall // calls whose results must come next
+	breach error
+}
+
+// Add adds m. Behind a breach nothing is looked at.
+func (c *RequestCheck) Add(m *Message) {
+	if c.breach == nil {
+		if err := checkMessage(m, &c.due); err != nil {
+			c.breach = fmt.Errorf("dsh: request message %d: %w", c.n, err)
+		}
+	}
+	c.n++
+}
+
+// Err returns what [CheckRequest] does for the messages so far.
+func (c *RequestCheck) Err() error {
+	switch {
+	case c.breach != nil:
+		return c.breach
+	case len(c.due) > 0:
+		return fmt.Errorf("dsh: request message %d: %w", c.n, notAnswered(c.due))
 	}
 	return nil
 }

@@ -36,9 +36,9 @@ func (e *Event) Last() Seq { return e.Seq + e.Span() - 1 }
 // A Fact is the data of an event, one type per event type: [TurnStart],
 // [TurnEnd], [StepStart], [StepEnd], [UserMessage], [AssistantChunk],
 // [ChunkRun], [AssistantMessage], [ToolStarted], [ToolFinished],
-// [RequestHeader], [RequestParameters], [RequestContext], [InboxSpliced],
-// [EndSeed], [RetryScheduled], [RetryStarted] or, for a type that this package
-// does not look into, [Opaque].
+// [RequestHeader], [RequestParameters], [RequestContext], [RequestSent],
+// [InboxSpliced], [EndSeed], [RetryScheduled], [RetryStarted] or, for a type
+// that this package does not look into, [Opaque].
 //
 //sumtype:decl
 type Fact interface {
@@ -114,10 +114,23 @@ type (
 	}
 
 	// RequestParameters is logged, before the header if there is one, when
-	// the parameters of a request differ from the last ones. It is the one
-	// event type of our own: always ignorable, never in the log of an agent
-	// without parameters.
+	// the parameters of a request differ from the last ones. It is an event
+	// type of our own: always ignorable, never in the log of an agent without
+	// parameters.
 	RequestParameters struct{ Parameters Parameters }
+
+	// RequestSent is logged by an agent that is audited, right before an
+	// adapter is handed a request: what the request was, as digests. It is
+	// an event type of our own: always ignorable, and of no effect.
+	RequestSent struct {
+		Turn, Step, Attempt int
+		// Through is the last event of the history that the request was
+		// derived from.
+		Through Seq
+		// Messages is how many there are.
+		Messages int
+		Digest   RequestDigest
+	}
 
 	// RequestContext is logged when the route or its context window changed.
 	// ContextWindow is in tokens; 0 is unknown.
@@ -181,6 +194,7 @@ const (
 	TypeRequestHeader    = "request/header"
 	TypeRequestContext   = "request/context"
 	TypeParameters       = "dsh-actor/parameters"
+	TypeRequestSent      = "dsh-actor/request"
 	TypeInboxSpliced     = "agent/inbox/spliced"
 	TypeEndSeed          = "session/end-seed"
 	TypeRetryScheduled   = "llm/retry"
@@ -223,6 +237,9 @@ func (RequestHeader) Type() string { return TypeRequestHeader }
 // Type returns "dsh-actor/parameters".
 func (RequestParameters) Type() string { return TypeParameters }
 
+// Type returns "dsh-actor/request".
+func (RequestSent) Type() string { return TypeRequestSent }
+
 // Type returns "request/context".
 func (RequestContext) Type() string { return TypeRequestContext }
 
@@ -254,6 +271,7 @@ func (ToolFinished) isFact()      {}
 func (RequestHeader) isFact()     {}
 func (RequestContext) isFact()    {}
 func (RequestParameters) isFact() {}
+func (RequestSent) isFact()       {}
 func (InboxSpliced) isFact()      {}
 func (EndSeed) isFact()           {}
 func (RetryScheduled) isFact()    {}

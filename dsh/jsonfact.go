@@ -33,6 +33,8 @@ func appendFact(dst []byte, f Fact) []byte {
 		return append(appendText(dst, `,"reason":`, d.Reason), '}')
 	case RequestParameters:
 		return d.Parameters.appendJSON(dst)
+	case RequestSent:
+		return d.appendJSON(dst)
 	case RequestContext:
 		dst = appendText(dst, `{"provider":`, d.Provider)
 		dst = appendText(dst, `,"model":`, d.Model)
@@ -144,6 +146,8 @@ func decodeFact(name string, v value) (Fact, error) {
 	case TypeParameters:
 		p, err := decodeParameters(v)
 		return RequestParameters{p}, err
+	case TypeRequestSent:
+		return fact(decodeRequestSent(v))
 	case TypeRequestContext:
 		return fact(decodeRequestContext(v))
 	case TypeInboxSpliced:

@@ -60,6 +60,12 @@ var known = map[string]bool{
 	"web/deepseek-search-llm-request": true,
 }
 
+// Ours reports whether events of this type are our own additions to the
+// format. They are always ignorable.
+func Ours(eventType string) bool {
+	return eventType == TypeParameters || eventType == TypeRequestSent
+}
+
 // CheckKnown returns why a log that holds ev must not be loaded, or nil. What
 // an event of an unknown type means cannot be guessed, so it refuses the whole
 // log, unless its writer marked it as ignorable. Types and reasons that were

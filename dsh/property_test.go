@@ -165,7 +165,7 @@ func drawEnding(t *rapid.T) dsh.Ending {
 
 func drawFact(t *rapid.T) dsh.Fact {
 	turn, step := anyInt.Draw(t, "turn"), anyInt.Draw(t, "step")
-	switch rapid.IntRange(0, 14).Draw(t, "fact") {
+	switch rapid.IntRange(0, 15).Draw(t, "fact") {
 	case 0:
 		return dsh.TurnStart{Turn: turn}
 	case 1:
@@ -211,6 +211,13 @@ func drawFact(t *rapid.T) dsh.Fact {
 			RetryID: anyText.Draw(t, "id"), Turn: turn, Step: step, Provider: anyText.Draw(t, "provider"), Mode: "normal",
 			PolicyKey: anyText.Draw(t, "key"), Retry: anyInt.Draw(t, "retry"), MaxRetries: rapid.Ptr(anyInt, true).Draw(t, "max"),
 			DelayMs: anyInt64.Draw(t, "delay"), Failure: anyFailure.Draw(t, "failure"),
+		}
+	case 14:
+		digest := func(name string) dsh.Digest { return dsh.Digest(anyText.Draw(t, name)) }
+		return dsh.RequestSent{
+			Turn: turn, Step: step, Attempt: anyInt.Draw(t, "attempt"),
+			Through: dsh.Seq(anyCount.Draw(t, "through")), Messages: anyCount.Draw(t, "messages"),
+			Digest: dsh.RequestDigest{Config: digest("a"), System: digest("b"), Tools: digest("c"), Messages: digest("d")},
 		}
 	}
 	return dsh.Opaque{Name: "todo/write", Raw: anyRaw.Draw(t, "raw")}

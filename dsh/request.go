@@ -82,4 +82,6 @@ type Request struct {
 	// Session and Pos say whose request it is, for logs and transports.
 	Session SessionID
 	Pos     Pos
+	// Through is the last event of the log that Messages is derived from.
+	Through Seq
 }

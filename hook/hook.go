@@ -135,6 +135,14 @@ type Stream interface {
 	Stream(ctx context.Context, req *dsh.Request, next StreamFunc) iter.Seq2[dsh.Chunk, error]
 }
 
+// A Witness is a Stream hook that stands behind all others, next to the adapter,
+// in whatever order they were registered: it sees the request that is sent. It
+// changes nothing.
+type Witness interface {
+	Stream
+	Witness()
+}
+
 // A FailedRequest is a model request that failed.
 type FailedRequest struct {
 	Agent    Agent

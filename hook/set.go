@@ -1,11 +1,13 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"runtime/debug"
+	"slices"
 
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
@@ -75,8 +77,17 @@ func NewSet(plugins ...any) (*Set, error) {
 	s.SessionStart = serialStart(pick[SessionStart](plugins))
 	s.Notified = allNotified(pick[Notified](plugins))
 	s.streams = pick[Stream](plugins)
+	slices.SortStableFunc(s.streams, func(a, b Stream) int { return cmp.Compare(witness(a), witness(b)) })
 	s.around = pick[AroundTool](plugins)
 	return s, nil
+}
+
+// witness returns 1 for a hook that stands behind those with 0.
+func witness(h Stream) int {
+	if _, ok := h.(Witness); ok {
+		return 1
+	}
+	return 0
 }
 
 func takesPart(p any) bool {

@@ -36,11 +36,14 @@ func (f *family) leave(t *testing.T, logs ...left) {
 			h.ParentSession, h.Origin = l.parent, "subagent"
 		}
 		events := make([]dsh.Event, len(l.facts))
+		cited := dsh.Sources{}
 		for i, fact := range l.facts {
 			events[i] = dsh.Event{Seq: dsh.Seq(i), Time: int64(i), Data: fact}
 			switch fact.(type) {
+			case dsh.AssistantChunk:
+				cited = cited.With(dsh.Seq(i), dsh.Seq(i))
 			case dsh.AssistantMessage:
-				events[i].Surface, events[i].Sources = dsh.Append, dsh.Cite()
+				events[i].Surface, events[i].Sources = dsh.Append, cited
 			case dsh.UserMessage:
 				events[i].Surface = dsh.Append
 			default:
@@ -73,6 +76,11 @@ func halfway(mode delegation.Mode, label, words string) []dsh.Fact {
 		dsh.InboxSpliced{Target: dsh.NextTurn, Inserted: []*dsh.Message{m}},
 		dsh.TurnStart{Turn: 1}, dsh.InboxSpliced{Target: dsh.NextTurn, Removed: 1},
 		dsh.StepStart{Turn: 1, Step: 1}, dsh.UserMessage{Message: m},
+		dsh.RequestHeader{Reason: dsh.HeaderInitial, Header: &dsh.Header{Config: dsh.CallConfig{Provider: "mock", Model: "m"}}},
+		dsh.RequestContext{Provider: "mock", Model: "m"},
+		dsh.AssistantChunk{Turn: 1, Step: 1, Chunk: dsh.TextDelta{Text: words}},
+		dsh.AssistantChunk{Turn: 1, Step: 1, Chunk: dsh.Usage{InputTokens: 7}},
+		dsh.AssistantChunk{Turn: 1, Step: 1, Chunk: dsh.Finish{Reason: dsh.FinishReason{Kind: dsh.FinishStop}}},
 		dsh.AssistantMessage{Turn: 1, Step: 1, Usage: &dsh.Usage{InputTokens: 7}, Message: &dsh.Message{
 			ID: "said-" + dsh.MessageID(label), Role: dsh.RoleAssistant, Content: []dsh.Block{dsh.Text{Text: words}},
 			Source: dsh.ModelSource{Provider: "mock", Model: "m"},

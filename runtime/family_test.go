@@ -13,6 +13,7 @@ import (
 	"github.com/dsh-actor/dsh-actor/delegation"
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/internal/actortest/loglaw"
+	"github.com/dsh-actor/dsh-actor/replay"
 	"github.com/dsh-actor/dsh-actor/runtime"
 )
 
@@ -107,6 +108,9 @@ func (f *family) close(t *testing.T) {
 			t.Errorf("log of %s: %v", h.ID, err)
 		} else if err := laws.Closed(); err != nil {
 			t.Errorf("log of %s: %v", h.ID, err)
+		}
+		for _, found := range replay.Run(h, events).Findings {
+			t.Errorf("log of %s does not replay: %v", h.ID, found)
 		}
 		_ = log.Close()
 	}

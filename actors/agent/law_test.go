@@ -22,6 +22,8 @@ import (
 	"github.com/dsh-actor/dsh-actor/internal/actortest"
 	"github.com/dsh-actor/dsh-actor/internal/actortest/loglaw"
 	"github.com/dsh-actor/dsh-actor/internal/loop"
+	"github.com/dsh-actor/dsh-actor/policy/audit"
+	"github.com/dsh-actor/dsh-actor/replay"
 	"github.com/dsh-actor/dsh-actor/tool"
 )
 
@@ -95,6 +97,9 @@ func newWild(t *testing.T, seed uint64) *wild {
 	}
 	if w.draw("options", 2) == 0 {
 		o.Observer = (*meddler)(w)
+	}
+	if w.draw("options", 2) == 0 {
+		o.Hooks = append(o.Hooks, audit.Witness{})
 	}
 	w.agent = actortest.NewAgent(t, o)
 	return w
@@ -351,8 +356,12 @@ func (w *wild) run() {
 	if err := w.agent.Dispose(); err != nil {
 		w.t.Errorf("seed %d: dispose: %v", w.seed, err)
 	}
-	if err := loglaw.Check(w.agent.Log()); err != nil {
+	log := w.agent.Log()
+	if err := loglaw.Check(log); err != nil {
 		w.t.Errorf("seed %d: after the disposal: %v", w.seed, err)
+	}
+	for _, found := range replay.Run(dsh.SessionHeader{ID: "s"}, log).Findings {
+		w.t.Errorf("seed %d: the log does not replay: %v", w.seed, found)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

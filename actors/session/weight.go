@@ -29,6 +29,9 @@ func weight(ev *dsh.Event) int {
 			sum += ofContent(m.Content)
 		}
 		return sum
+	case dsh.RequestSent:
+		g := d.Digest
+		return envelope + len(g.Config) + len(g.System) + len(g.Tools) + len(g.Messages)
 	case dsh.Opaque:
 		return envelope + len(d.Raw)
 	case dsh.TurnStart, dsh.TurnEnd, dsh.StepStart, dsh.StepEnd, dsh.RequestHeader, dsh.RequestParameters, dsh.RequestContext,

@@ -39,5 +39,6 @@ func (a *app) sessionsCommand() *cobra.Command {
 	}
 	cmd.AddCommand(a.sessionsListCommand(f))
 	cmd.AddCommand(a.sessionsShowCommand(f))
+	cmd.AddCommand(a.sessionsReplayCommand(f))
 	return cmd
 }

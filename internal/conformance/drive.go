@@ -51,6 +51,7 @@ func Drive(s *Scenario, newStore func() session.Store) (map[string]any, error) {
 	for _, entry := range log.All() {
 		err = errors.Join(err, fmt.Errorf("%s: %v", entry.Message, entry.ContextMap()["error"]))
 	}
+	d.problems = append(d.problems, d.r.replayed(s.Name)...)
 	return trace, errors.Join(append(d.problems, err)...)
 }
 

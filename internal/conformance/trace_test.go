@@ -16,7 +16,7 @@ import (
 // together again, is itself: also when identifiers were others.
 func TestTraceOfARecording(t *testing.T) {
 	for _, c := range load(t) {
-		got, err := replay(t, c).Trace(c.Scenario)
+		got, err := rerecorded(t, c).Trace(c.Scenario)
 		if err != nil {
 			t.Errorf("%s: %v", c.Name, err)
 			continue
@@ -30,8 +30,8 @@ func TestTraceOfARecording(t *testing.T) {
 	}
 }
 
-// replay records what a trace shows, with other identifiers.
-func replay(t *testing.T, c Case) *Recording {
+// rerecorded records what a trace shows, with other identifiers.
+func rerecorded(t *testing.T, c Case) *Recording {
 	t.Helper()
 	literal := c.literalIDs()
 	foreign := func(id string) string {

@@ -199,7 +199,10 @@ func (m *Machine) appendFact(in Append) error {
 		return fmt.Errorf("loop: append %s: %w: tool calls wait for their results, which must follow at once; inject it",
 			in.Fact.Type(), ErrBusy)
 	}
-	ev := dsh.Event{Seq: m.next, Data: in.Fact, Surface: in.Surface, Sources: in.Sources}
+	ev := dsh.Event{
+		Seq: m.next, Data: in.Fact, Surface: in.Surface, Sources: in.Sources,
+		Ignorable: dsh.Ours(in.Fact.Type()),
+	}
 	if err := m.history.Check(&ev); err != nil {
 		return fmt.Errorf("loop: append: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/hook"
 	"github.com/dsh-actor/dsh-actor/internal/actortest/loglaw"
+	"github.com/dsh-actor/dsh-actor/replay"
 )
 
 // The laws hold whatever happens in whatever order:
@@ -28,7 +29,8 @@ import (
 //   - a cancelled machine is idle when the last answer has come;
 //   - the same inputs give the same effects;
 //   - folding the log gives the machine that wrote it, and a log that breaks
-//     off anywhere is repaired to one that obeys the laws.
+//     off anywhere is repaired to one that obeys the laws;
+//   - the log replays: each request derived from it is the one that was made.
 //
 // A failure names its seed: DSH_ACTOR_SEED=n replays it alone, DSH_ACTOR_SEEDS=n
 // sets how many are tried.
@@ -122,6 +124,7 @@ func live(seed uint64) (s *sim, err error) {
 		s.replay()
 		s.refold()
 		s.crashes()
+		s.rederive()
 		if s.chance(2) {
 			s.breakOff()
 			continue
@@ -189,6 +192,20 @@ func (s *sim) refold() {
 	}
 }
 
+// rederive replays the log: it has no finding, and an audited one yields the
+// requests that streams were opened for.
+func (s *sim) rederive() {
+	report := replay.Run(dsh.SessionHeader{ID: s.cfg.Session}, s.log)
+	for _, found := range report.Findings {
+		fail("the log does not replay: %v", found)
+	}
+	for _, r := range report.Requests {
+		if s.audited != (r.Digest == replay.Same) {
+			fail("request %v through %d compares %q", r.Pos, r.Through, r.Digest)
+		}
+	}
+}
+
 // crashes breaks the log off at some places: repaired, it obeys the laws.
 func (s *sim) crashes() {
 	for range 6 {
@@ -201,6 +218,11 @@ func repaired(cfg Config, cut []dsh.Event) []dsh.Event {
 	whole := append(slices.Clip(cut), dsh.Closers(cut)...)
 	if err := loglaw.Check(whole); err != nil {
 		fail("broken off at %d and repaired: %w", len(cut), err)
+	}
+	for _, log := range [][]dsh.Event{cut, whole} {
+		for _, found := range replay.Run(dsh.SessionHeader{ID: cfg.Session}, log).Findings {
+			fail("broken off at %d, it does not replay: %v", len(cut), found)
+		}
 	}
 	if more := dsh.Closers(whole); len(more) > 0 {
 		fail("a repaired log needs %d more closers", len(more))

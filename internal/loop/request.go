@@ -58,8 +58,9 @@ func (s preparing) step(m *Machine, in Input) state {
 			return m.failStep(ErrNoRoute)
 		}
 		header := m.logHeader(in)
-		m.do(Derive{Pos: m.pos, Through: m.next - 1})
-		return deriving{header: header}
+		through := m.next - 1
+		m.do(Derive{Pos: m.pos, Through: through})
+		return deriving{header: header, through: through}
 	case HookFailed:
 		if m.isAborted() {
 			return m.endStep()
@@ -107,7 +108,10 @@ func (m *Machine) logHeader(in Prepared) *dsh.Header {
 
 // deriving: the session is asked for the history, which is durable when the
 // answer comes.
-type deriving struct{ header *dsh.Header }
+type deriving struct {
+	header  *dsh.Header
+	through dsh.Seq // what was asked for
+}
 
 func (deriving) String() string { return "deriving" }
 
@@ -123,7 +127,7 @@ func (s deriving) step(m *Machine, in Input) state {
 			return m.failStep(in.Err)
 		}
 		m.do(OpenStream{Pos: m.pos, Request: &dsh.Request{
-			Header: s.header, Messages: in.Messages, Session: m.cfg.Session, Pos: m.pos,
+			Header: s.header, Messages: in.Messages, Session: m.cfg.Session, Pos: m.pos, Through: s.through,
 		}})
 		return &streaming{header: s.header}
 	default:

@@ -25,6 +25,9 @@ type sim struct {
 	surface []node // kept on its own, for safe replacements
 	life    life
 
+	// audited agents log what their requests were.
+	audited bool
+
 	open     []question
 	answered []Input // to come once more, late
 	resting  bool    // no more commands
@@ -68,6 +71,7 @@ func newSim(seed uint64) *sim {
 		Session: "s", Volatile: s.chance(2), Children: s.chance(2), MaxParallelCalls: s.rng.IntN(4),
 		Call: dsh.CallConfig{Provider: "p", Model: "m"},
 	}
+	s.audited = seed%2 == 0
 	s.watch = newWatch()
 	s.begin(New(s.cfg), hook.Startup)
 	return s
@@ -184,7 +188,23 @@ func (s *sim) step(in Input) error {
 		s.perform(e)
 	}
 	s.watch.after(s, in, err)
+	for _, e := range slices.Clone(effects) {
+		if e, ok := e.(OpenStream); ok && s.audited {
+			s.audit(e.Request)
+		}
+	}
 	return err
+}
+
+// audit logs what a request is that a stream was opened for.
+func (s *sim) audit(r *dsh.Request) {
+	fact := dsh.RequestSent{
+		Turn: r.Pos.Turn, Step: r.Pos.Step, Attempt: r.Pos.Attempt,
+		Through: r.Through, Messages: len(r.Messages), Digest: r.Digest(),
+	}
+	if err := s.step(Append{Fact: fact}); err != nil {
+		fail("the record of a request is refused: %w", err)
+	}
 }
 
 // render writes everything that an input caused, down to the JSON of events.

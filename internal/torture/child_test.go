@@ -22,6 +22,7 @@ import (
 	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/actors/session/jsonl"
 	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/policy/audit"
 	"github.com/dsh-actor/dsh-actor/runtime"
 	"github.com/dsh-actor/dsh-actor/tool"
 	"github.com/dsh-actor/dsh-actor/toolset/subagent"
@@ -134,7 +135,7 @@ func (l *life) runtime() (*runtime.Runtime, error) {
 		Store:      store,
 		Providers:  map[string]llm.Provider{"script": script.Func(script.Options{}, l.answer)},
 		Tools:      append(set.Tools(), l.touch("touch", tool.Exclusive), l.touch("touches", tool.Parallel)),
-		Hooks:      set.Hooks(),
+		Hooks:      append(set.Hooks(), audit.Witness{}),
 		Delegation: runtime.Delegation{MaxDepth: 2, NewID: l.kid},
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/replay"
 )
 
 // A witness knows what processes said and did, and compares it with the logs.
@@ -190,11 +191,19 @@ func (w *witness) compare(id dsh.SessionID, events []dsh.Event, requests []serve
 		return errors.New("closers differ from one time to the next")
 	}
 	w.logs[id] = events
-	err := errors.Join(compareRequests(whole, requests), compareBodies(whole, bodies))
+	err := errors.Join(compareRequests(whole, requests), compareBodies(whole, bodies), replays(events), replays(whole))
 	if said := w.said[id]; said != nil {
 		err = errors.Join(err, w.compareMessages(said, events))
 	}
 	return err
+}
+
+// replays reports what a replay of the log finds.
+func replays(events []dsh.Event) error {
+	for _, found := range replay.Run(dsh.SessionHeader{}, events).Findings {
+		return fmt.Errorf("replay: %v", found)
+	}
+	return nil
 }
 
 // continues reports a gap, and what an earlier look found and this one does
