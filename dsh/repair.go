@@ -152,38 +152,64 @@ type ForkError struct {
 	Boundary Seq
 	// Turn is the turn that is open at the boundary, with ForkOpenTurn.
 	Turn int
+	// Before and After are the nearest boundaries that would do. After is -1
+	// if there is none.
+	Before, After Seq
 	// Events is how many events the log has.
 	Events Seq
 }
 
 // Error says what is wrong and which boundaries would do.
 func (e *ForkError) Error() string {
-	if e.Code == ForkOpenTurn {
-		return fmt.Sprintf("dsh: cannot fork at %d: turn %d is open there; fork before it starts or after it ends",
-			e.Boundary, e.Turn)
+	if e.Code != ForkOpenTurn {
+		near := e.Before
+		if e.Boundary < 0 {
+			near = e.After
+		}
+		return fmt.Sprintf("dsh: cannot fork at %d: the log has %d events; fork at %d", e.Boundary, e.Events, near)
 	}
-	return fmt.Sprintf("dsh: cannot fork at %d: the log has %d events", e.Boundary, e.Events)
+	text := fmt.Sprintf("dsh: cannot fork at %d: turn %d is open there; fork at %d, before it starts",
+		e.Boundary, e.Turn, e.Before)
+	if e.After < 0 {
+		return text + ", for it has not ended"
+	}
+	return fmt.Sprintf("%s, or at %d, after it has ended", text, e.After)
 }
 
 // CheckFork returns why the first boundary events of a whole log cannot seed
 // another one, as a [*ForkError], or nil.
 func CheckFork(events []Event, boundary Seq) error {
-	var total Seq
+	e := &ForkError{Boundary: boundary, After: -1}
 	var o openTurn
 	for i := range events {
-		ev := &events[i]
-		if total < boundary {
-			o.apply(ev)
+		e.near(&o)
+		o.apply(&events[i])
+		if e.Events < boundary {
+			e.Turn = o.turn
 		}
-		total += ev.Span()
+		e.Events += events[i].Span()
 	}
+	e.near(&o)
 	switch {
-	case boundary < 0 || boundary > total:
-		return &ForkError{Code: ForkInvalidBoundary, Boundary: boundary, Events: total}
-	case o.turn != 0:
-		return &ForkError{Code: ForkOpenTurn, Boundary: boundary, Turn: o.turn, Events: total}
+	case boundary < 0 || boundary > e.Events:
+		e.Code, e.Turn = ForkInvalidBoundary, 0
+	case e.Turn != 0:
+		e.Code = ForkOpenTurn
+	default:
+		return nil
 	}
-	return nil
+	return e
+}
+
+// near takes note of a boundary behind e.Events, where o is open.
+func (e *ForkError) near(o *openTurn) {
+	switch {
+	case o.turn != 0:
+	case e.Events <= e.Boundary:
+		e.Before = e.Events
+	case e.After < 0:
+		e.After = e.Events
+	}
 }
 
 // Cut returns the first n events of a log, packed as they were. A [ChunkRun]

@@ -196,3 +196,32 @@ func TestCheckFork(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A refusal names the nearest boundaries, and they do.
+func TestForkErrorNamesBoundaries(t *testing.T) {
+	log := append(packedLog(),
+		dsh.Event{Seq: 6, Data: dsh.Opaque{Name: "todo/write"}},
+		dsh.Event{Seq: 7, Data: dsh.TurnStart{Turn: 2}},
+	)
+	for boundary, want := range map[dsh.Seq]string{
+		-1: "dsh: cannot fork at -1: the log has 8 events; fork at 0",
+		1:  "dsh: cannot fork at 1: turn 1 is open there; fork at 0, before it starts, or at 6, after it has ended",
+		3:  "dsh: cannot fork at 3: turn 1 is open there; fork at 0, before it starts, or at 6, after it has ended",
+		8:  "dsh: cannot fork at 8: turn 2 is open there; fork at 7, before it starts, for it has not ended",
+		99: "dsh: cannot fork at 99: the log has 8 events; fork at 7",
+	} {
+		err := dsh.CheckFork(log, boundary)
+		if err == nil || err.Error() != want {
+			t.Errorf("%d: got %v, want %s", boundary, err, want)
+		}
+		var fork *dsh.ForkError
+		if !errors.As(err, &fork) {
+			continue
+		}
+		for _, near := range []dsh.Seq{fork.Before, fork.After} {
+			if near >= 0 && dsh.CheckFork(log, near) != nil {
+				t.Errorf("%d: %d does not do either", boundary, near)
+			}
+		}
+	}
+}
