@@ -94,6 +94,14 @@ func (r *Reader) Tail() Tail {
 	return r.tail
 }
 
+// Next returns the number of the event behind the last whole write, as of the last
+// look at the file.
+func (r *Reader) Next() dsh.Seq {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.next
+}
+
 // Path returns where the log is.
 func (r *Reader) Path() string { return r.path }
 

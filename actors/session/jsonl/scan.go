@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dsh-actor/dsh-actor/actors/session/audit"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
@@ -19,6 +20,11 @@ type scanner struct {
 	// checked is the surface of what was taken; nil leaves it unchecked.
 	checked *dsh.History
 	out     gatherer
+	// audit, if there is one, folds what is taken instead of checked and out.
+	audit *audit.Audit
+	// taken is behind the last line that was taken, closed behind the last
+	// where the audit has no turn open.
+	taken, closed spot
 
 	line int     // lines seen
 	next dsh.Seq // of the next event
@@ -33,6 +39,15 @@ type scanner struct {
 	index   index
 }
 
+// spot is a place between two lines: so many bytes of lines into the unit that
+// begins at offset unit of the file.
+type spot struct {
+	unit  int64
+	bytes int
+	next  dsh.Seq
+	line  int
+}
+
 // units reads the units of data, which begin at offset s.end of the file.
 func (s *scanner) units(data []byte) error {
 	for len(data) > 0 {
@@ -42,12 +57,13 @@ func (s *scanner) units(data []byte) error {
 			return damage(s.path, 0, fmt.Errorf("behind line %d, at byte %d: %w", s.line, s.end, err))
 		}
 		first := s.next
-		for len(lines) > 0 {
+		for rest := lines; len(rest) > 0; {
 			var line []byte
-			line, lines = cutLine(lines)
+			line, rest = cutLine(rest)
 			if err := s.take(line); err != nil {
 				return err
 			}
+			s.note(len(lines) - len(rest))
 		}
 		if torn {
 			if s.problem == nil {
@@ -63,6 +79,17 @@ func (s *scanner) units(data []byte) error {
 		}
 	}
 	return nil
+}
+
+// note remembers where lines were taken, up to so many bytes into the unit.
+func (s *scanner) note(bytes int) {
+	if s.audit == nil || s.problem != nil {
+		return
+	}
+	s.taken = spot{unit: s.end, bytes: bytes, next: s.next, line: s.line}
+	if s.audit.Turn() == 0 {
+		s.closed = s.taken
+	}
 }
 
 // take takes one line. An error refuses the log.
@@ -95,6 +122,12 @@ func (s *scanner) try(line []byte) (refused, err error) {
 			gap = fmt.Errorf("event %d where %d is due", ev.Seq, s.next)
 		}
 		if begins = false; gap != nil || refused != nil {
+			return
+		}
+		if s.audit != nil {
+			if refused = s.audit.Apply(&ev); refused == nil {
+				s.next++
+			}
 			return
 		}
 		s.out.add(ev)

@@ -1,0 +1,236 @@
+package jsonl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/dsh-actor/dsh-actor/actors/session/audit"
+	"github.com/dsh-actor/dsh-actor/dsh"
+)
+
+// Check looks at a session's log, wherever in the root it lies, and says what is
+// the matter with it. It reads all of it, takes no lock and changes nothing; of a
+// log that is written meanwhile it tells how it was. An error means that there is
+// nothing to look at (session.ErrNotFound), or that the root cannot be read.
+func (s *Store) Check(ctx context.Context, id dsh.SessionID) (Report, error) {
+	claims, err := s.locate(ctx, id)
+	if err != nil {
+		return Report{}, fmt.Errorf("jsonl: check %s: %w", id, err)
+	}
+	r := s.inspect(&claims[0]).Report
+	if len(claims) > 1 {
+		r.duplicate(claims[1].Path)
+	}
+	return r, nil
+}
+
+// CheckAll checks everything that [Store.Survey] returns, in the order of the
+// paths. An error means that the root cannot be read and ends the list.
+func (s *Store) CheckAll(ctx context.Context) iter.Seq2[Report, error] {
+	return func(yield func(Report, error) bool) {
+		finds, err := s.survey(ctx)
+		if err != nil {
+			yield(Report{}, fmt.Errorf("jsonl: check: %w", err))
+			return
+		}
+		claims := map[dsh.SessionID][]string{}
+		for i := range finds {
+			claims[finds[i].ID] = append(claims[finds[i].ID], finds[i].Path)
+		}
+		for i := range finds {
+			if err := ctx.Err(); err != nil {
+				yield(Report{}, fmt.Errorf("jsonl: check: %w", err))
+				return
+			}
+			r := s.inspect(&finds[i]).Report
+			for _, other := range claims[r.ID] {
+				if other != r.Path {
+					r.duplicate(other)
+					break
+				}
+			}
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// duplicate notes that another log has the same ID, unless worse is the matter.
+func (r *Report) duplicate(other string) {
+	switch r.Verdict {
+	case Unreadable, Newer, Foreign, Corrupt, Invalid, Unknown, Empty, Leftover:
+		return
+	case Sound, InUse, Torn, OpenTurn, Misplaced, Duplicate:
+	}
+	r.Verdict = Duplicate
+	r.Err = fmt.Errorf("%w: %s and %s are the same session", ErrCorrupt, r.Path, other)
+}
+
+// inspection is a report and what it rests on.
+type inspection struct {
+	Report
+	find *find
+	data []byte   // of the file
+	scan *scanner // nil if there is no header
+}
+
+// inspect looks at what was found.
+func (s *Store) inspect(f *find) *inspection {
+	in := &inspection{Report: Report{Path: f.Path, ID: f.ID, Stray: f.stray}, find: f}
+	switch {
+	case f.err != nil:
+		return in.is(Unreadable, f.err)
+	case f.later != "":
+		return in.is(Newer, laterError(f.Path, f.later))
+	}
+	in.Holder = readNote(filepath.Join(f.dir(), lockName)).Holder
+	if f.box == nil {
+		return in.is(Leftover, nil)
+	}
+	data, err := os.ReadFile(f.Path)
+	if err != nil {
+		return in.is(Unreadable, err)
+	}
+	in.data, in.Size = data, int64(len(data))
+	err = in.read()
+	if in.Header != nil {
+		in.ID = in.Header.ID
+	}
+	return in.judge(s, err)
+}
+
+// laterError says that the log at path has a later version.
+func laterError(path, version string) error {
+	return fmt.Errorf("%s: %w: version %s is newer than %d, the one this build reads",
+		path, dsh.ErrVersion, version, dsh.FormatVersion)
+}
+
+func (in *inspection) is(v Verdict, err error) *inspection {
+	in.Verdict, in.Err = v, err
+	return in
+}
+
+// read scans the file.
+func (in *inspection) read() error {
+	h, n, err := readHeader(in.Path, in.find.box, in.data)
+	if err != nil {
+		if !errors.Is(err, dsh.ErrVersion) {
+			in.Damage = &Damage{Line: 1, Reason: reasonOf(err), Closed: -1}
+		}
+		return err
+	}
+	at := int64(n)
+	in.Header = &h
+	in.scan = &scanner{
+		path: in.Path, box: in.find.box, decoder: &decoder{id: h.ID}, audit: &audit.Audit{Inherited: h.SeedLength},
+		line: 1, end: at, taken: spot{unit: at, line: 1}, closed: spot{unit: at, line: 1},
+	}
+	err = in.scan.units(in.data[n:])
+	in.Events, in.Whole = in.scan.next, in.scan.end
+	if err != nil {
+		in.Damage = in.damage(err)
+		return err
+	}
+	in.Turn, in.Closers = in.scan.audit.Turn(), in.scan.audit.Closers()
+	in.Findings = in.scan.audit.Findings()
+	if behind := in.Size - in.Whole; behind > 0 {
+		in.Tail = Tail{
+			Bytes: behind, Recoverable: int(in.scan.next - in.scan.endNext),
+			Line: in.scan.problemLine, Reason: in.scan.problem,
+		}
+	}
+	return nil
+}
+
+// reasonOf returns what is wrong, without where.
+func reasonOf(err error) error {
+	var at *LogError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// damage tells of the error that ended the scan.
+func (in *inspection) damage(err error) *Damage {
+	d := &Damage{Reason: reasonOf(err), Events: in.scan.next, Closed: in.scan.closed.next}
+	var at *LogError
+	if errors.As(err, &at) {
+		d.Line = at.Line
+	}
+	kept, _ := in.kept(in.scan.closed)
+	d.LostBytes = in.Size - int64(len(kept))
+	d.Lost = in.lines() - in.scan.closed.line
+	return d
+}
+
+// kept returns what the file would be if it ended at a spot, and how many of its
+// first bytes that has in common with it.
+func (in *inspection) kept(at spot) (file []byte, same int64) {
+	file = in.data[:at.unit:at.unit]
+	if at.bytes == 0 {
+		return file, at.unit
+	}
+	lines, n, err := in.find.box.unwrap(in.data[at.unit:])
+	if err == nil && len(lines) == at.bytes {
+		end := at.unit + int64(n)
+		return in.data[:end:end], end
+	}
+	return in.find.box.wrap(file, lines[:at.bytes]), at.unit
+}
+
+// lines returns how many lines there are, as far as they can be counted.
+func (in *inspection) lines() int {
+	n := 0
+	for rest := in.data; len(rest) > 0; {
+		lines, size, err := in.find.box.unwrap(rest)
+		n += bytes.Count(lines, []byte{'\n'})
+		if err != nil {
+			return n
+		}
+		rest = rest[size:]
+	}
+	return n
+}
+
+// judge finds the verdict; err is what reading the log met.
+func (in *inspection) judge(s *Store, err error) *inspection {
+	switch {
+	case errors.Is(err, dsh.ErrVersion):
+		return in.is(Newer, err)
+	case in.find.box != s.box:
+		return in.is(Foreign, fmt.Errorf("%s: %w: the store keeps %s", in.Path, ErrEncoding, s.box.name()))
+	case in.Size == 0:
+		return in.is(Empty, err)
+	case errors.Is(err, ErrCorrupt):
+		return in.is(Corrupt, err)
+	case errors.Is(err, dsh.ErrUnknownEvent):
+		return in.is(Unknown, err)
+	case err != nil:
+		return in.is(Invalid, err)
+	}
+	if err := s.checkPlace(in.Path, in.Header); err != nil {
+		in.Place, _ = s.dirOf(in.Header)
+		return in.is(Misplaced, err)
+	}
+	if _, err := s.logIn(filepath.Dir(in.Path)); errors.Is(err, dsh.ErrVersion) {
+		return in.is(Newer, err)
+	} else if err != nil {
+		return in.is(Duplicate, err)
+	}
+	switch {
+	case in.Holder != nil && in.Holder.alive():
+		return in.is(InUse, nil)
+	case in.Tail.Bytes > 0:
+		return in.is(Torn, nil)
+	case in.Turn != 0:
+		return in.is(OpenTurn, nil)
+	}
+	return in.is(Sound, nil)
+}
