@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -44,7 +43,7 @@ func (a *app) sessionsImportCommand(f *sessionsFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var in io.Reader = a.stdin
+			in := a.stdin
 			if args[0] != "-" {
 				file, err := os.Open(args[0])
 				if err != nil {

@@ -78,8 +78,10 @@ func Import(ctx context.Context, store session.Store, r io.Reader, opts Options)
 // free returns an error if the store has one of the sessions.
 func free(ctx context.Context, store session.Store, found []Imported) error {
 	taken := map[dsh.SessionID]bool{}
-	for h := range store.List(ctx) { // also those that cannot be read
-		taken[h.ID] = true
+	for h, err := range store.List(ctx) {
+		if err == nil || h.ID != "" { // what cannot be read has its ID, too
+			taken[h.ID] = true
+		}
 	}
 	for _, s := range found {
 		if taken[s.Header.ID] {

@@ -101,7 +101,7 @@ func (s *Store) apply(in *inspection, p *Plan, content []byte) error {
 				return err
 			}
 		case StepMove:
-			if err := s.moveTo(in, step.Path); err != nil {
+			if err := s.moveTo(in, p); err != nil {
 				return err
 			}
 		case StepCut, StepRecover, StepClose: // in content
@@ -163,8 +163,8 @@ func (s *Store) write(path string, data []byte, mode fs.FileMode) (err error) {
 
 // moveTo moves a log to where it belongs, with its directory if that is its own
 // and its new place is free.
-func (s *Store) moveTo(in *inspection, path string) error {
-	from, to := filepath.Dir(in.Path), filepath.Dir(path)
+func (s *Store) moveTo(in *inspection, p *Plan) error {
+	from, to := filepath.Dir(in.Path), filepath.Dir(p.Path)
 	_, err := os.Stat(to)
 	if errors.Is(err, fs.ErrNotExist) && s.own(from) {
 		if err := s.makeProject(to); err != nil {
@@ -173,7 +173,10 @@ func (s *Store) moveTo(in *inspection, path string) error {
 		if err := s.disk.rename(from, to); err != nil {
 			return err
 		}
-		lock := filepath.Join(to, lockName) // which moved, too
+		if p.Backup != "" { // which moved, too
+			p.Backup = filepath.Join(to, filepath.Base(p.Backup))
+		}
+		lock := filepath.Join(to, lockName)
 		writeNote(lock, note{Epoch: readNote(lock).Epoch})
 		return errors.Join(s.syncDir(filepath.Dir(to)), s.syncDir(filepath.Dir(from)))
 	}
@@ -185,16 +188,13 @@ func (s *Store) moveTo(in *inspection, path string) error {
 		return err
 	}
 	defer func() { _ = held.release() }()
-	if err := s.disk.link(in.Path, path); err != nil {
+	if _, err := os.Lstat(p.Path); err == nil {
+		return fmt.Errorf("%s is there already", p.Path)
+	}
+	if err := s.disk.rename(in.Path, p.Path); err != nil {
 		return err
 	}
-	if err := s.syncDir(to); err != nil {
-		return err
-	}
-	if err := s.disk.remove(in.Path); err != nil {
-		return err
-	}
-	return s.syncDir(from)
+	return errors.Join(s.syncDir(to), s.syncDir(from))
 }
 
 // own reports whether a directory is that of a log and of nothing else.
