@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
@@ -30,14 +31,22 @@ func Fork(ctx context.Context, store Store, from Log, boundary dsh.Seq, h dsh.Se
 			events = append(events, dsh.Event{Seq: boundary, Time: h.CreatedAt, Data: dsh.EndSeed{}})
 		}
 	}
-	staged, err := Stage(ctx, store, h, once(events))
+	staged, err := Stage(ctx, store, h, batches(events))
 	if err != nil {
 		return h, err
 	}
 	return h, staged.Commit()
 }
 
-// once yields events as one batch.
-func once(events []dsh.Event) iter.Seq2[[]dsh.Event, error] {
-	return func(yield func([]dsh.Event, error) bool) { yield(events, nil) }
+// batches yields events in parts, so that a store need not write, nor a reader
+// read, all of them at once.
+func batches(events []dsh.Event) iter.Seq2[[]dsh.Event, error] {
+	const most = 1024
+	return func(yield func([]dsh.Event, error) bool) {
+		for part := range slices.Chunk(events, most) {
+			if !yield(part, nil) {
+				return
+			}
+		}
+	}
 }

@@ -20,8 +20,9 @@ const (
 	Version = 1
 )
 
-// readLimit is about how many events are taken from a log at once.
-const readLimit = 4096
+// readLimit is about how many events are taken from a log at once. A store may
+// have to read more than that each time, if it wrote more at once.
+const readLimit = 16 << 10
 
 // Export writes a session as a document of its own.
 func Export(ctx context.Context, w io.Writer, log session.Log) error {

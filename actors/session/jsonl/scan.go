@@ -3,6 +3,7 @@ package jsonl
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/dsh-actor/dsh-actor/actors/session/audit"
 	"github.com/dsh-actor/dsh-actor/dsh"
@@ -20,6 +21,8 @@ type scanner struct {
 	// checked is the surface of what was taken; nil leaves it unchecked.
 	checked *dsh.History
 	out     gatherer
+	// blind leaves what is taken out of out.
+	blind bool
 	// audit, if there is one, folds what is taken instead of checked and out.
 	audit *audit.Audit
 	// taken is behind the last line that was taken, closed behind the last
@@ -81,6 +84,32 @@ func (s *scanner) units(data []byte) error {
 	return nil
 }
 
+// window is how much of a file is read at once, unless a unit is larger.
+const window = 1 << 20
+
+// file reads the units of a file of this size from offset at on, as units does,
+// and holds no more of it than it must. One that is cut meanwhile is io.EOF.
+func (s *scanner) file(f io.ReaderAt, at, size int64) error {
+	var part []byte // of the file, from at on
+	for at < size {
+		have := int64(len(part))
+		more := make([]byte, min(size-at, max(window, 2*have)))
+		copy(more, part)
+		if _, err := f.ReadAt(more[have:], at+have); err != nil {
+			return err
+		}
+		if part = more; at+int64(len(part)) == size {
+			return s.units(part)
+		}
+		n := s.box.complete(part)
+		if err := s.units(part[:n]); err != nil {
+			return err
+		}
+		part, at = part[n:], at+int64(n)
+	}
+	return nil
+}
+
 // note remembers where lines were taken, up to so many bytes into the unit.
 func (s *scanner) note(bytes int) {
 	if s.audit == nil || s.problem != nil {
@@ -130,7 +159,9 @@ func (s *scanner) try(line []byte) (refused, err error) {
 			}
 			return
 		}
-		s.out.add(ev)
+		if !s.blind {
+			s.out.add(ev)
+		}
 		s.next++
 		refused = s.check(&ev)
 	})
@@ -175,8 +206,34 @@ func load(path string, b box, data []byte) (dsh.SessionHeader, *scanner, error) 
 	if err != nil {
 		return h, nil, err
 	}
-	s := &scanner{
+	s := newScanner(path, b, &h, n)
+	return h, s, s.units(data[n:])
+}
+
+// scanFile is load for a file of this size, and keeps none of the events.
+func scanFile(path string, b box, f io.ReaderAt, size int64) (dsh.SessionHeader, *scanner, error) {
+	first := make([]byte, min(size, headerSize))
+	if _, err := f.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
+		return dsh.SessionHeader{}, nil, err
+	}
+	h, n, err := readHeader(path, b, first)
+	if errors.Is(err, errTorn) && int64(len(first)) < size {
+		if first, err = io.ReadAll(io.NewSectionReader(f, 0, size)); err != nil {
+			return h, nil, err
+		}
+		h, n, err = readHeader(path, b, first)
+	}
+	if err != nil {
+		return h, nil, err
+	}
+	s := newScanner(path, b, &h, n)
+	s.blind = true
+	return h, s, s.file(f, int64(n), size)
+}
+
+// newScanner returns the scanner of a log whose header is n bytes long.
+func newScanner(path string, b box, h *dsh.SessionHeader, n int) *scanner {
+	return &scanner{
 		path: path, box: b, decoder: &decoder{id: h.ID}, checked: &dsh.History{}, line: 1, end: int64(n),
 	}
-	return h, s, s.units(data[n:])
 }
