@@ -69,6 +69,10 @@ func beChild(job string) {
 	fields := strings.Fields(job)
 	n, _ := strconv.Atoi(fields[2])
 	tb := childTB{}
+	if fields[1] == "passive" {
+		_ = json.NewEncoder(os.Stdout).Encode(sizesOfPassive(tb, n))
+		return
+	}
 	p := placeOf(tb, fields[0], toolTurn(1, trivial))
 	warm := p.open(tb)
 	warm.turn(tb)

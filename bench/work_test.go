@@ -10,6 +10,7 @@ import (
 
 	"github.com/dsh-actor/dsh-actor/actors/llm"
 	"github.com/dsh-actor/dsh-actor/actors/llm/script"
+	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/actors/session/memory"
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/runtime"
@@ -86,7 +87,7 @@ func onRuntime(tb testing.TB, w work) place {
 	return runtimePlace{newRuntime(tb, w, store), store}
 }
 
-func newRuntime(tb testing.TB, w work, store *memory.Store) *runtime.Runtime {
+func newRuntime(tb testing.TB, w work, store session.Store) *runtime.Runtime {
 	tb.Helper()
 	rt, err := runtime.New(runtime.Options{
 		Providers: map[string]llm.Provider{"main": w.model},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -36,9 +37,12 @@ type Agent struct {
 	kids     *kids // nil before the first child
 	draining bool  // no more children
 
-	life     atomic.Pointer[life]
-	mu       sync.Mutex // guards reopening and disposing
-	disposed bool
+	life      atomic.Pointer[life] // nil while it is passive
+	followers atomic.Int32
+	mu        sync.Mutex // guards reopening, passivating and disposing
+	disposed  bool
+	requested bool // of a passive agent: it had sent a header
+	pending   bool // and had something in its inbox
 }
 
 // ID returns the agent's ID.
@@ -52,8 +56,8 @@ func (a *Agent) Session() dsh.SessionID { return a.session }
 func (a *Agent) Tools() *tool.Registry { return a.gear.tools }
 
 // Followup queues a message for a turn of its own and wakes the agent. When it
-// returns nil the message is in the log, which is durable at its next barrier:
-// at the latest when a step is proposed with the message.
+// returns nil the message is in the log for good. [ErrNotDurable] says that the
+// agent has it and a crash may still undo that.
 func (a *Agent) Followup(ctx context.Context, m *dsh.Message) error {
 	return a.Do(ctx, Followup(m))
 }
@@ -130,46 +134,73 @@ func (a *Agent) Do(ctx context.Context, commands ...Command) error {
 	for i, c := range commands {
 		inputs[i] = c.input
 	}
-	_, err := a.do(ctx, nil, inputs...)
-	return err
+	l, err := a.instruct(ctx, nil, inputs...)
+	if err != nil || !slices.ContainsFunc(inputs, asserts) {
+		return err
+	}
+	return a.durable(ctx, l)
 }
 
 // Append logs a fact that the program has to record and returns its number. A
 // fact on the surface needs op.
 func (a *Agent) Append(ctx context.Context, fact dsh.Fact, op dsh.SurfaceOp, sources dsh.Sources) (dsh.Seq, error) {
-	l, err := a.alive(ctx)
+	reply := make(chan agent.Done, 1)
+	l, done, err := ask(ctx, a, agent.Do{
+		Commands: []loop.Input{loop.Append{Fact: fact, Surface: op, Sources: sources}}, Reply: reply,
+	}, reply)
 	if err != nil {
 		return 0, err
 	}
-	return l.handle.Append(ctx, fact, op, sources)
+	if err := done.Err(); err != nil {
+		return 0, err
+	}
+	return done.Next - 1, a.durable(ctx, l)
 }
 
-// do applies inputs and returns the life that took them.
-func (a *Agent) do(ctx context.Context, outcome chan<- agent.Outcome, inputs ...loop.Input) (*life, error) {
-	l, err := a.alive(ctx)
-	if err != nil {
-		return nil, err
-	}
+// instruct applies inputs and returns the life that took them.
+func (a *Agent) instruct(ctx context.Context, outcome chan<- agent.Outcome, inputs ...loop.Input) (*life, error) {
 	reply := make(chan agent.Done, 1)
-	l.handle.Send(agent.Do{Commands: inputs, Reply: reply, Outcome: outcome})
-	done, err := await(ctx, a, l, reply)
+	l, done, err := ask(ctx, a, agent.Do{Commands: inputs, Reply: reply, Outcome: outcome}, reply)
 	if err != nil {
 		return l, err
 	}
 	return l, errors.Join(done.Errs...)
 }
 
+// asserts reports whether a command puts something into the log that whoever
+// sends it relies on. A cancel is in a hurry.
+func asserts(command loop.Input) bool {
+	_, cancel := command.(loop.Cancel)
+	return !cancel
+}
+
+// durable returns when the log is durable as far as l has it by now. A turn that
+// has just begun needs the same barrier, which is then waited for twice and
+// passed once.
+func (a *Agent) durable(ctx context.Context, l *life) error {
+	if a.rt.opts.Store.Volatile() {
+		return nil
+	}
+	reply := make(chan session.Synced, 1)
+	a.rt.system.Root.Send(l.session, session.Sync{Reply: reply})
+	s, err := await(ctx, a, l, reply)
+	switch {
+	case err != nil && l.handle.Rested():
+		return nil // passed before it went
+	case err != nil:
+		return err
+	case s.Err != nil:
+		return fmt.Errorf("runtime: agent %s: %w: %w", a.id, ErrNotDurable, s.Err)
+	}
+	return nil
+}
+
 // Maintain runs task while the agent is idle; input that wakes waits for its
 // end. The task's context names the agent and is cancelled with it. The error
 // is the task's, or [ErrBusy].
 func (a *Agent) Maintain(ctx context.Context, task func(ctx context.Context) error) error {
-	l, err := a.alive(ctx)
-	if err != nil {
-		return err
-	}
 	reply := make(chan error, 1)
-	l.handle.Send(agent.Maintain{Task: task, Reply: reply})
-	result, err := await(ctx, a, l, reply)
+	_, result, err := ask(ctx, a, agent.Maintain{Task: task, Reply: reply}, reply)
 	if err != nil {
 		return err
 	}
@@ -179,13 +210,9 @@ func (a *Agent) Maintain(ctx context.Context, task func(ctx context.Context) err
 // WaitIdle returns when neither a turn nor maintenance is open. It follows
 // work that was started in between.
 func (a *Agent) WaitIdle(ctx context.Context) error {
-	l, err := a.alive(ctx)
-	if err != nil {
-		return err
-	}
 	reply := make(chan struct{}, 1)
-	l.handle.Send(agent.WaitIdle{Reply: reply})
-	if _, err = await(ctx, a, l, reply); err != nil && ctx.Err() != nil {
+	l, _, err := ask(ctx, a, agent.WaitIdle{Reply: reply}, reply)
+	if err != nil && ctx.Err() != nil && l != nil {
 		l.handle.Send(agent.Unwait{Reply: reply})
 	}
 	return err
@@ -206,13 +233,8 @@ type State struct {
 
 // State returns a snapshot of the agent.
 func (a *Agent) State(ctx context.Context) (State, error) {
-	l, err := a.alive(ctx)
-	if err != nil {
-		return State{}, err
-	}
 	reply := make(chan agent.State, 1)
-	l.handle.Send(agent.Inspect{Reply: reply})
-	s, err := await(ctx, a, l, reply)
+	_, s, err := ask(ctx, a, agent.Inspect{Reply: reply}, reply)
 	return State(s), err
 }
 
@@ -234,10 +256,14 @@ func (a *Agent) dispose(ctx context.Context, keepInbox bool) error {
 
 // stop ends the agent itself.
 func (a *Agent) stop(ctx context.Context, keepInbox bool) error {
-	a.mu.Lock()
-	a.disposed = true
-	l := a.life.Load()
-	a.mu.Unlock()
+	l, first, err := a.last(ctx, keepInbox)
+	if l == nil {
+		if tell := a.gear.hooks.Notified; first && tell != nil {
+			tell(a.face(nil), hook.Disposed{})
+		}
+		a.forget()
+		return err
+	}
 	l.handle.Send(agent.Dispose{KeepInbox: keepInbox, Reply: make(chan error, 1)})
 	select {
 	case <-l.handle.Gone():
@@ -257,6 +283,20 @@ func (a *Agent) stop(ctx context.Context, keepInbox bool) error {
 	return l.handle.Closed()
 }
 
+// last marks the agent as disposed of and returns its last life, and whether
+// nobody had before. A passive one has none, and is brought back only to discard
+// what is pending.
+func (a *Agent) last(ctx context.Context, keepInbox bool) (l *life, first bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	first = !a.disposed
+	if first && a.life.Load() == nil && a.pending && !keepInbox {
+		err = a.wake(ctx)
+	}
+	a.disposed = true
+	return a.life.Load(), first, err
+}
+
 // forget gives the agent's ID up. That of a child is given up by whoever tells
 // how it ended.
 func (a *Agent) forget() {
@@ -265,10 +305,10 @@ func (a *Agent) forget() {
 	}
 }
 
-// alive returns the agent's life, a new one if the last failed.
+// alive returns the agent's life, a new one if the last failed or the agent is
+// passive.
 func (a *Agent) alive(ctx context.Context) (*life, error) {
-	l := a.life.Load()
-	if !l.failed() {
+	if l := a.life.Load(); l != nil && !l.failed() && !l.handle.Rested() {
 		return l, nil
 	}
 	l, err := a.reopen(ctx)
@@ -284,6 +324,23 @@ func (a *Agent) gone(l *life) error {
 		return err
 	}
 	return fmt.Errorf("runtime: agent %s: %w", a.id, ErrDisposed)
+}
+
+// ask sends the agent a message and waits for the reply. One that came too late
+// for a life that was just given up is sent to the next.
+func ask[T any](ctx context.Context, a *Agent, message any, reply <-chan T) (*life, T, error) {
+	for {
+		l, err := a.alive(ctx)
+		if err != nil {
+			var zero T
+			return nil, zero, err
+		}
+		l.handle.Send(message)
+		v, err := await(ctx, a, l, reply)
+		if err == nil || !l.handle.Rested() || ctx.Err() != nil {
+			return l, v, err
+		}
+	}
 }
 
 // await waits for a reply from l.

@@ -98,7 +98,7 @@ func (c *Child) Begin(ctx context.Context, m *dsh.Message) error {
 	if c.spec.Background {
 		c.working()
 	}
-	if err := c.Followup(ctx, m); err != nil {
+	if err := c.Followup(ctx, m); err != nil && !errors.Is(err, ErrNotDurable) {
 		return err
 	}
 	c.accepted.Store(true)

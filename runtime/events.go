@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -49,13 +50,26 @@ func (a *Agent) Follow(ctx context.Context, from dsh.Seq) iter.Seq2[dsh.Event, e
 
 func (a *Agent) events(ctx context.Context, from dsh.Seq, wait bool) iter.Seq2[dsh.Event, error] {
 	return func(yield func(dsh.Event, error) bool) {
+		a.followers.Add(1)
+		defer a.unfollow()
 		for {
-			packed, err := a.life.Load().read(ctx, from, wait)
+			l, err := a.readable(ctx)
+			var packed []dsh.Event
+			switch {
+			case err == nil:
+				packed, err = l.read(ctx, from, wait)
+			case errors.Is(err, ErrDisposed): // as a passive one
+				packed, err = a.packed(ctx)
+				wait = false
+			}
 			if err != nil {
 				yield(dsh.Event{}, err)
 				return
 			}
 			if len(packed) == 0 {
+				if wait && l != nil && l.handle.Rested() {
+					continue
+				}
 				return
 			}
 			for ev := range dsh.Expand(packed) {
@@ -67,8 +81,53 @@ func (a *Agent) events(ctx context.Context, from dsh.Seq, wait bool) iter.Seq2[d
 				}
 				from = ev.Seq + 1
 			}
+			if l == nil {
+				return
+			}
 		}
 	}
+}
+
+// readable returns a life to read from, which may be over.
+func (a *Agent) readable(ctx context.Context) (*life, error) {
+	if l := a.life.Load(); l != nil && !l.handle.Rested() {
+		return l, nil
+	}
+	return a.alive(ctx)
+}
+
+func (a *Agent) unfollow() {
+	if a.followers.Add(-1) == 0 {
+		a.rt.rest.arm()
+	}
+}
+
+// packed returns all events of the session.
+func (a *Agent) packed(ctx context.Context) ([]dsh.Event, error) {
+	_, events, err := a.stored(ctx)
+	return events, err
+}
+
+// stored returns the session, and does not bring a passive agent back for it.
+func (a *Agent) stored(ctx context.Context) (dsh.SessionHeader, []dsh.Event, error) {
+	for {
+		if l := a.life.Load(); l != nil {
+			events, err := l.packed(ctx)
+			return l.log.Header(), events, err
+		}
+		header, events, err := a.rt.look(ctx, a.session)
+		if errors.Is(err, ErrInUse) && a.settled() != nil {
+			continue
+		}
+		return header, events, err
+	}
+}
+
+// settled returns the life of an agent that nobody is bringing back any more.
+func (a *Agent) settled() *life {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.life.Load()
 }
 
 // read returns packed events that cover from and what follows, waiting for
@@ -107,11 +166,13 @@ func (l *life) packed(ctx context.Context) ([]dsh.Event, error) {
 // agent is disposed or the caller breaks off. A reader that falls more than
 // buffer notices behind loses some; what must not be lost is in the log.
 func (a *Agent) Notices(ctx context.Context, buffer int) iter.Seq[hook.Notice] {
-	l := a.life.Load()
 	notices := make(chan hook.Notice, max(buffer, 1))
-	l.handle.Send(agent.Subscribe{Notices: notices})
+	l := a.subscribe(ctx, notices)
 	return func(yield func(hook.Notice) bool) {
-		defer l.handle.Send(agent.Unsubscribe{Notices: notices})
+		if l == nil {
+			return
+		}
+		defer func() { l.handle.Send(agent.Unsubscribe{Notices: notices}) }()
 		for {
 			select {
 			case n := <-notices:
@@ -129,8 +190,29 @@ func (a *Agent) Notices(ctx context.Context, buffer int) iter.Seq[hook.Notice] {
 			case <-ctx.Done():
 				return
 			case <-l.handle.Gone():
+				if !l.handle.Rested() {
+					return
+				}
+				if next := a.subscribe(ctx, notices); next != nil {
+					l = next
+					continue
+				}
 				return
 			}
 		}
 	}
+}
+
+// subscribe makes the agent send its notices to a channel. It returns the life
+// that does, or nil if there is none.
+func (a *Agent) subscribe(ctx context.Context, notices chan<- hook.Notice) *life {
+	l := a.life.Load()
+	if l == nil || l.handle.Rested() {
+		var err error
+		if l, err = a.alive(ctx); err != nil {
+			return nil
+		}
+	}
+	l.handle.Send(agent.Subscribe{Notices: notices})
+	return l
 }

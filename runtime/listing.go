@@ -61,7 +61,7 @@ func (rt *Runtime) entry(ctx context.Context, h dsh.SessionHeader) delegation.En
 			return e
 		}
 	}
-	if events, err = rt.readAll(ctx, h.ID); err != nil {
+	if _, events, err = rt.readAll(ctx, h.ID); err != nil {
 		e.Problem = "unavailable"
 		return e
 	}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,9 @@ func (rt *Runtime) Create(ctx context.Context, spec Spec) (*Agent, error) {
 
 // Resume makes an agent on a stored session: turns are numbered on, pending
 // input waits for the next that wakes, and a turn that was open when the
-// session was last written is closed as interrupted.
+// session was last written is closed as interrupted. A spec without a working
+// directory has the session's; one without provider and model has those of the
+// session's last request, with its parameters.
 func (rt *Runtime) Resume(ctx context.Context, id dsh.SessionID, spec Spec) (*Agent, error) {
 	spec.Session = id
 	return rt.open(ctx, "resume", rt.top(spec), hook.Resume, func(Spec) (session.Log, []dsh.Event, error) {
@@ -48,14 +51,15 @@ func (rt *Runtime) Resume(ctx context.Context, id dsh.SessionID, spec Spec) (*Ag
 // Fork makes an agent on a new session that starts with the first boundary
 // events of another one ([End] for all of them), which goes on undisturbed.
 // The boundary must not lie inside a turn. Pending input is not taken along.
+// What the spec leaves out is the other session's, as in [Runtime.Resume].
 func (rt *Runtime) Fork(ctx context.Context, from dsh.SessionID, boundary dsh.Seq, spec Spec) (*Agent, error) {
 	return rt.open(ctx, "fork", rt.top(spec), hook.Startup, func(s Spec) (session.Log, []dsh.Event, error) {
-		events, err := rt.seed(ctx, from, boundary)
+		source, events, err := rt.seed(ctx, from, boundary)
 		if err != nil {
 			return nil, nil, err
 		}
 		header := dsh.SessionHeader{
-			Version: dsh.FormatVersion, ID: s.Session, CreatedAt: time.Now().UnixMilli(), CWD: s.CWD,
+			Version: dsh.FormatVersion, ID: s.Session, CreatedAt: time.Now().UnixMilli(), CWD: cmp.Or(s.CWD, source.CWD),
 			ParentSession: from, SeedLength: length(events), HasSeed: true,
 		}
 		log, err := rt.opts.Store.Create(ctx, header)
@@ -67,37 +71,43 @@ func (rt *Runtime) Fork(ctx context.Context, from dsh.SessionID, boundary dsh.Se
 }
 
 // seed reads the prefix of a session, live or stored.
-func (rt *Runtime) seed(ctx context.Context, from dsh.SessionID, boundary dsh.Seq) ([]dsh.Event, error) {
-	events, err := rt.readAll(ctx, from)
+func (rt *Runtime) seed(ctx context.Context, from dsh.SessionID, boundary dsh.Seq) (dsh.SessionHeader, []dsh.Event, error) {
+	header, events, err := rt.readAll(ctx, from)
 	if err != nil {
-		return nil, err
+		return header, nil, err
 	}
 	if boundary == End {
 		boundary = length(events)
 	}
 	if err := dsh.CheckFork(events, boundary); err != nil {
-		return nil, err
+		return header, nil, err
 	}
-	return dsh.Cut(events, boundary), nil
+	return header, dsh.Cut(events, boundary), nil
 }
 
-func (rt *Runtime) readAll(ctx context.Context, id dsh.SessionID) ([]dsh.Event, error) {
+func (rt *Runtime) readAll(ctx context.Context, id dsh.SessionID) (dsh.SessionHeader, []dsh.Event, error) {
 	for {
 		if a := rt.live(id); a != nil {
-			return a.life.Load().packed(ctx)
+			return a.stored(ctx)
 		}
-		var events []dsh.Event
-		err := rt.briefly(ctx, id, func(log session.Log) (err error) {
-			events, err = log.Read(ctx, 0, 0)
-			return err
-		})
+		header, events, err := rt.look(ctx, id)
 		if errors.Is(err, session.ErrInUse) {
 			if waited, _ := rt.revival(id, false); waited || rt.live(id) != nil {
 				continue
 			}
 		}
-		return events, err
+		return header, events, err
 	}
+}
+
+// look reads a stored log that nobody has open.
+func (rt *Runtime) look(ctx context.Context, id dsh.SessionID) (h dsh.SessionHeader, events []dsh.Event, err error) {
+	err = rt.briefly(ctx, id, func(log session.Log) (err error) {
+		h = log.Header()
+		events, err = log.Read(ctx, 0, 0)
+		return err
+	})
+	return h, events, err
 }
 
 // length returns how many sequence numbers events take.
@@ -154,6 +164,9 @@ func (a *Agent) begin(
 ) error {
 	log, events, err := load(a.spec)
 	if err == nil {
+		if a.child == nil {
+			a.spec.inherit(log.Header(), events)
+		}
 		err = a.start(ctx, source, log, events)
 	}
 	if err != nil {
@@ -163,7 +176,8 @@ func (a *Agent) begin(
 		return err
 	}
 	if run := a.gear.hooks.SessionStart; run != nil {
-		if err := run(a.as(ctx), a.face(a.life.Load().handle), source); err != nil {
+		l := a.life.Load()
+		if err := run(a.as(ctx, l), a.face(l.handle), source); err != nil {
 			return fmt.Errorf("session-start: %w", errors.Join(err, a.dispose(ctx, true)))
 		}
 	}
@@ -196,10 +210,10 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 	}
 	gone := make(chan struct{})
 	l := &life{rt: a.rt, log: log, sessionGone: gone}
-	l.session = a.rt.system.Root.Spawn(session.Props(session.Config{
+	l.session = session.Spawn(a.rt.system.Root, a.rt.props.session, session.Config{
 		Log: log, Volatile: a.rt.opts.Store.Volatile(), Loaded: events, Gone: gone, Logger: a.rt.opts.Logger,
 		Owner: func() *actor.PID { return l.handle.PID() },
-	}, a.rt.workers.Inline()))
+	})
 	a.spawn(l, source, machine)
 	return nil
 }
@@ -208,7 +222,7 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 func (a *Agent) machine() loop.Config {
 	return loop.Config{
 		Session: a.session, Call: a.spec.call(), MaxParallelCalls: a.spec.MaxParallelToolCalls,
-		Volatile: a.rt.opts.Store.Volatile(), Children: true,
+		Volatile: a.rt.opts.Store.Volatile(), Children: true, Requested: a.requested,
 	}
 }
 
@@ -218,9 +232,12 @@ func (a *Agent) spawn(l *life, source hook.Source, machine *loop.Machine) {
 		Initiator: a.initiator(), Face: a.face, Kin: (*family)(a),
 		Sections: a.spec.Sections, Context: a.spec.Context,
 		Machine: machine, Source: source, Session: l.session, Pool: a.rt.pool,
-		Streams:   a.rt.streams,
+		Streams:   a.rt.props.stream,
 		Providers: a.rt.provider, Tools: a.gear.tools, Hooks: a.gear.hooks,
 		System: a.spec.System, CWD: a.spec.CWD, Observer: a.spec.Observer, Logger: a.rt.opts.Logger,
+	}
+	if a.rt.rest.after >= 0 && a.child == nil {
+		cfg.Rests = a.rt.rest.arm
 	}
 	if c := a.child; c != nil {
 		begun := make(chan struct{})
@@ -232,12 +249,12 @@ func (a *Agent) spawn(l *life, source hook.Source, machine *loop.Machine) {
 			}()
 		}
 	}
-	l.handle = agent.Spawn(a.rt.system, cfg, l.sessionGone, a.rt.workers.Mailbox())
+	l.handle = agent.Spawn(a.rt.system.Root, a.rt.props.agent, cfg, l.sessionGone)
 	a.life.Store(l)
 }
 
-// reopen gives an agent that failed a new life on its log. Whatever turn was
-// open is closed as interrupted.
+// reopen gives an agent that failed or is passive a new life on its log.
+// Whatever turn was open is closed as interrupted.
 func (a *Agent) reopen(ctx context.Context) (*life, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -245,22 +262,16 @@ func (a *Agent) reopen(ctx context.Context) (*life, error) {
 	if a.disposed {
 		return nil, ErrDisposed
 	}
+	if old == nil {
+		err := a.wake(ctx)
+		return a.life.Load(), err
+	}
 	if !old.failed() {
 		return old, nil // somebody else was here first
 	}
 	select {
 	case <-old.sessionGone:
-		log, err := a.rt.openLog(ctx, a.session)
-		if err != nil {
-			return nil, err
-		}
-		events, err := log.Read(ctx, 0, 0)
-		if err == nil {
-			err = a.start(ctx, hook.Resume, log, events)
-		}
-		if err != nil {
-			_ = log.Close()
-		}
+		err := a.load(ctx, hook.Resume)
 		return a.life.Load(), err
 	default:
 	}
@@ -280,4 +291,30 @@ func (a *Agent) reopen(ctx context.Context) (*life, error) {
 	next := &life{rt: old.rt, log: old.log, session: old.session, sessionGone: old.sessionGone}
 	a.spawn(next, hook.Resume, machine)
 	return next, nil
+}
+
+// wake brings a passive agent back; the caller holds mu.
+func (a *Agent) wake(ctx context.Context) error {
+	const goesOn = hook.Source("")
+	err := a.load(ctx, goesOn)
+	if err == nil {
+		a.requested = false
+	}
+	return err
+}
+
+// load starts a life on the stored log.
+func (a *Agent) load(ctx context.Context, source hook.Source) error {
+	log, err := a.rt.openLog(ctx, a.session)
+	if err != nil {
+		return err
+	}
+	events, err := log.Read(ctx, 0, 0)
+	if err == nil {
+		err = a.start(ctx, source, log, events)
+	}
+	if err != nil {
+		_ = log.Close()
+	}
+	return err
 }

@@ -27,7 +27,9 @@ func (c *Child) notify(o delegation.Outcome) {
 			if c.tell(ctx, parent, m) {
 				return
 			}
-			<-parent.life.Load().sessionGone
+			if l := parent.life.Load(); l != nil {
+				<-l.sessionGone
+			}
 		}
 		if c.rt.opts.Delegation.DropNotices {
 			return
@@ -55,7 +57,8 @@ func (c *Child) tell(ctx context.Context, parent *Agent, m *dsh.Message) bool {
 	if quiet {
 		in.Target, in.Wake = dsh.NextStep, false
 	}
-	return parent.Do(ctx, Command{in}) == nil
+	err := parent.Do(ctx, Command{in})
+	return err == nil || errors.Is(err, ErrNotDurable)
 }
 
 // leaveFor makes a message pending in the log of a session that is not open.

@@ -34,8 +34,8 @@ func (a *Agent) initiator() dsh.Initiator {
 	return i
 }
 
-func (a *Agent) as(ctx context.Context) context.Context {
-	return hook.WithAgent(dsh.WithInitiator(ctx, a.initiator()), a.face(a.life.Load().handle))
+func (a *Agent) as(ctx context.Context, l *life) context.Context {
+	return hook.WithAgent(dsh.WithInitiator(ctx, a.initiator()), a.face(l.handle))
 }
 
 // Initiator returns who the agent is in its tree.
@@ -44,7 +44,11 @@ func (a *Agent) Initiator() dsh.Initiator { return a.initiator() }
 // As runs a function as an agent: its context names the agent as the initiator,
 // as that of a tool of the agent does.
 func As(ctx context.Context, a *Agent, run func(ctx context.Context) error) error {
-	return run(a.as(ctx))
+	l, err := a.alive(ctx)
+	if err != nil {
+		return err
+	}
+	return run(a.as(ctx, l))
 }
 
 // Outside runs a function on nobody's behalf: its context names no agent.
@@ -60,6 +64,63 @@ func Of(ctx context.Context) (a *Agent, ok bool) {
 		return nil, false
 	}
 	return s.a, true
+}
+
+// ID returns the agent's ID.
+func (s *self) ID() dsh.AgentID { return s.a.id }
+
+// Session returns the ID of the agent's session.
+func (s *self) Session() dsh.SessionID { return s.a.session }
+
+// Initiator returns who the agent acts for.
+func (s *self) Initiator() dsh.Initiator { return s.a.initiator() }
+
+// try asks the life that the handle speaks to, or else the agent: a hook may keep
+// what it was given for longer than the agent stayed in memory.
+func (s *self) try(life, later func() error) error {
+	if s.Handle == nil {
+		return later()
+	}
+	if err := life(); !errors.Is(err, agent.ErrGone) || !s.Rested() {
+		return err
+	}
+	return later()
+}
+
+// Followup queues a message for a turn of its own.
+func (s *self) Followup(ctx context.Context, m *dsh.Message) error {
+	return s.try(func() error { return s.Handle.Followup(ctx, m) }, func() error { return s.a.Followup(ctx, m) })
+}
+
+// Steer queues a message for the nearest step and wakes the agent.
+func (s *self) Steer(ctx context.Context, m *dsh.Message) error {
+	return s.try(func() error { return s.Handle.Steer(ctx, m) }, func() error { return s.a.Steer(ctx, m) })
+}
+
+// Inject queues a message for the nearest step.
+func (s *self) Inject(ctx context.Context, m *dsh.Message) error {
+	return s.try(func() error { return s.Handle.Inject(ctx, m) }, func() error { return s.a.Inject(ctx, m) })
+}
+
+// Cancel aborts what runs.
+func (s *self) Cancel(ctx context.Context, cause dsh.Cause, keepInbox bool) error {
+	return s.try(func() error { return s.Handle.Cancel(ctx, cause, keepInbox) },
+		func() error { return s.a.Cancel(ctx, cause, keepInbox) })
+}
+
+// Append logs a fact.
+func (s *self) Append(ctx context.Context, fact dsh.Fact, op dsh.SurfaceOp, sources dsh.Sources) (seq dsh.Seq, err error) {
+	by := func(appends func(context.Context, dsh.Fact, dsh.SurfaceOp, dsh.Sources) (dsh.Seq, error)) func() error {
+		return func() (err error) {
+			seq, err = appends(ctx, fact, op, sources)
+			return err
+		}
+	}
+	if s.Handle == nil {
+		return s.a.Append(ctx, fact, op, sources)
+	}
+	err = s.try(by(s.Handle.Append), by(s.a.Append))
+	return seq, err
 }
 
 // Delegate makes a child.

@@ -59,7 +59,7 @@ func (a *Agent) Run(ctx context.Context, prompt string) (Outcome, error) {
 
 // RunMessage is [Agent.Run] for a message.
 func (a *Agent) RunMessage(ctx context.Context, m *dsh.Message) (Outcome, error) {
-	p, err := a.Start(ctx, m)
+	p, err := a.send(ctx, m)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -79,12 +79,29 @@ type Prompt struct {
 }
 
 // Start queues a message for a turn of its own, wakes the agent and returns
-// when the message is in the log. When ctx ends before that is known, the
-// prompt is withdrawn.
+// when the message is in the log for good. When ctx ends before that is known,
+// the prompt is withdrawn. With [ErrNotDurable] there is a prompt all the same.
 func (a *Agent) Start(ctx context.Context, m *dsh.Message) (*Prompt, error) {
+	p, err := a.send(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	err = a.durable(ctx, p.life)
+	switch {
+	case err == nil || errors.Is(err, ErrNotDurable):
+		return p, err
+	case ctx.Err() != nil:
+		p.withdraw()
+	}
+	return nil, err
+}
+
+// send is Start without waiting for the message to be durable: the barriers of
+// its turn see to that.
+func (a *Agent) send(ctx context.Context, m *dsh.Message) (*Prompt, error) {
 	deliver := agent.Followup(m)
 	p := &Prompt{agent: a, id: deliver.Message.ID, outcome: make(chan agent.Outcome, 1)}
-	l, err := a.do(ctx, p.outcome, deliver)
+	l, err := a.instruct(ctx, p.outcome, deliver)
 	p.life = l
 	if err != nil {
 		if l != nil && ctx.Err() != nil {

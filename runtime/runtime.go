@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/zap"
@@ -34,6 +35,9 @@ var (
 	ErrExists = errors.New("agent exists already")
 	// ErrDisposed: the agent was disposed.
 	ErrDisposed = errors.New("agent is disposed")
+	// ErrNotDurable: the agent did as it was told, and its log could not be made
+	// durable. It is tried again; a crash before that succeeds undoes it.
+	ErrNotDurable = errors.New("not durable yet")
 	// ErrBusy: maintenance needs an agent that is idle.
 	ErrBusy = loop.ErrBusy
 	// ErrDuplicate: a message with this ID is pending already.
@@ -66,6 +70,11 @@ type Options struct {
 	// MaxToolBodies bounds the tool bodies that run at once in the process;
 	// 0 means 1,024.
 	MaxToolBodies int
+	// PassivateAfter is how long an agent is idle before its memory is given
+	// back: its log is made durable and closed and its actors stop. It returns
+	// with the next call, as if it had never been away. 0 means ten minutes, a
+	// negative one never. Children stay, and agents that somebody follows.
+	PassivateAfter time.Duration
 	// Delegation bounds agents' children.
 	Delegation Delegation
 	// Logger gets the runtime's own messages; nil discards them. Message
@@ -82,12 +91,13 @@ type Runtime struct {
 	pool    *actor.PID
 	gates   []*admission.Provider
 	served  map[string]llm.Provider // behind their gates
-	streams *actor.Props
+	props   struct{ agent, session, stream *actor.Props }
 	hooks   *hook.Set
 	tools   *tool.Registry
 	brief   sync.Mutex // held by who has a stored log open just to look or to add to it
 	watch   []delegation.Observer
 	tree    tree
+	rest    passivation
 
 	mu       sync.RWMutex
 	agents   map[dsh.AgentID]*Agent // nil entries are reserved
@@ -133,13 +143,14 @@ func New(opts Options) (*Runtime, error) {
 	workers := dispatch.New()
 	rt := &Runtime{
 		opts: opts, system: system, workers: workers, hooks: hooks, tools: tools,
-		pool:    system.Root.Spawn(toolpool.Props(toolpool.Config{Limit: opts.MaxToolBodies}, workers.Inline())),
-		streams: llm.Props(workers.Inline()),
-		watch:   watch,
-		tree:    tree{roots: map[dsh.AgentID]int{}},
-		agents:  map[dsh.AgentID]*Agent{}, sessions: map[dsh.SessionID]*Agent{},
+		pool:   system.Root.Spawn(toolpool.Props(toolpool.Config{Limit: opts.MaxToolBodies}, workers.Inline())),
+		watch:  watch,
+		tree:   tree{roots: map[dsh.AgentID]int{}},
+		agents: map[dsh.AgentID]*Agent{}, sessions: map[dsh.SessionID]*Agent{},
 		reviving: map[dsh.SessionID]chan struct{}{},
 	}
+	rt.props.agent, rt.props.session, rt.props.stream = agent.Props(workers.Mailbox()), session.Props(workers.Inline()), llm.Props(workers.Inline())
+	rt.rest.init(rt, opts.PassivateAfter)
 	rt.admit()
 	return rt, nil
 }
@@ -203,6 +214,7 @@ func (rt *Runtime) Close(ctx context.Context) error {
 	}
 	rt.closed = true
 	rt.mu.Unlock()
+	rt.rest.close()
 	var errs []error
 	// Parents take their children with them; what is left then has none.
 	for _, tops := range []bool{true, false} {

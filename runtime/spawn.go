@@ -94,7 +94,7 @@ func (a *Agent) bear(
 
 // completed returns the agent's events through the end of its last turn.
 func (a *Agent) completed(ctx context.Context) ([]dsh.Event, error) {
-	events, err := a.life.Load().packed(ctx)
+	events, err := a.packed(ctx)
 	if err != nil {
 		return nil, err
 	}

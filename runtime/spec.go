@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -96,6 +97,38 @@ func (s Spec) withDefaults() (Spec, error) {
 	s.body, errs = body, append(errs, err)
 	s.ExtraHeaders = s.ExtraHeaders.Clone()
 	return s, errors.Join(errs...)
+}
+
+// inherit fills in what a log tells and the spec leaves out.
+func (s *Spec) inherit(h dsh.SessionHeader, events []dsh.Event) {
+	if s.CWD == "" {
+		s.CWD = h.CWD
+	}
+	if s.Provider != "" || s.Model != "" {
+		return
+	}
+	var fold dsh.HeaderFold
+	for i := range events {
+		fold.Apply(&events[i])
+	}
+	if fold.Header == nil {
+		return
+	}
+	last := fold.Header.AdapterDefaults.Strip(fold.Header.Config)
+	given := s.call()
+	s.Provider, s.Model = last.Provider, last.Model
+	s.ReasoningEffort = cmp.Or(given.ReasoningEffort, last.ReasoningEffort)
+	s.MaxTokens = cmp.Or(given.MaxTokens, last.MaxTokens)
+	s.Temperature = cmp.Or(given.Temperature, last.Temperature)
+	if given.Stop == nil {
+		s.Stop = last.Stop
+	}
+	p := last.Parameters
+	s.TopP, s.Seed = cmp.Or(given.Parameters.TopP, p.TopP), cmp.Or(given.Parameters.Seed, p.Seed)
+	s.Logprobs, s.TopLogprobs = s.Logprobs || p.Logprobs, cmp.Or(s.TopLogprobs, p.TopLogprobs)
+	if s.body == nil {
+		s.body = p.Body
+	}
 }
 
 // call returns the configuration that the agent's first request starts from.

@@ -348,10 +348,11 @@ func (a *Agent) drainFirst(ctx context.Context, keepInbox bool) (drained bool, e
 	if a.close(); len(a.children()) == 0 {
 		return false, nil
 	}
-	l := a.life.Load()
-	l.handle.Send(agent.Do{
-		Commands: cancelDisposed(keepInbox), Reply: make(chan agent.Done, 1),
-	})
+	if l := a.life.Load(); l != nil {
+		l.handle.Send(agent.Do{
+			Commands: cancelDisposed(keepInbox), Reply: make(chan agent.Done, 1),
+		})
+	}
 	return !d.DropNotices, a.Drain(ctx)
 }
 

@@ -10,11 +10,7 @@ import (
 // counts once, failed ones too. It is folded from the log, so it holds what a
 // resumed or forked session brought along.
 func (a *Agent) Usage(ctx context.Context) (*dsh.Ledger, error) {
-	l, err := a.alive(ctx)
-	if err != nil {
-		return nil, err
-	}
-	events, err := l.packed(ctx)
+	events, err := a.packed(ctx)
 	if err != nil {
 		return nil, err
 	}

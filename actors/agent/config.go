@@ -17,7 +17,8 @@ type Config struct {
 	Initiator dsh.Initiator
 	// Machine is the loop, new or restored; the agent owns it.
 	Machine *loop.Machine
-	// Source is how the session came to be.
+	// Source is how the session came to be; empty for an agent that was
+	// passivated and goes on.
 	Source hook.Source
 	// Session and Pool are the actors that the agent works with.
 	Session *actor.PID
@@ -44,6 +45,9 @@ type Config struct {
 	// Observer, if set, acts synchronously. It is for the project's own
 	// tests.
 	Observer Observer
+	// Rests is called on the actor's goroutine whenever the agent is idle behind
+	// a message; it must not block. Nil is allowed.
+	Rests func()
 	// Crashed is called once, on the actor's goroutine, when the agent
 	// failed; it must not block. Nil is allowed.
 	Crashed func(error)

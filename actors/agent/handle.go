@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/google/uuid"
@@ -26,6 +27,8 @@ type Handle struct {
 	gone        chan struct{}
 	sessionGone <-chan struct{}
 	failure     atomic.Pointer[error]
+	idle        atomic.Int64 // since when, in Unix nanoseconds; 0 while busy
+	rested      atomic.Bool
 	closing     *closing // nil until the agent was disposed of
 }
 
@@ -38,20 +41,22 @@ type closing struct {
 
 var _ hook.Agent = (*Handle)(nil)
 
-// Spawn starts an agent. sessionGone is closed when its session has stopped.
-func Spawn(system *actor.ActorSystem, cfg *Config, sessionGone <-chan struct{}, opts ...actor.PropsOption) *Handle {
-	h := &Handle{
-		cfg: cfg, root: system.Root, gone: make(chan struct{}), sessionGone: sessionGone,
-	}
-	h.pid = system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
-		host := &host{cfg: cfg, m: cfg.Machine, handle: h, face: h}
-		if cfg.Face != nil {
-			host.face = cfg.Face(h)
-		}
-		return host
-	}, opts...))
+// Props returns how agents are spawned, all of them.
+func Props(opts ...actor.PropsOption) *actor.Props {
+	return actor.PropsFromProducer(func() actor.Actor { return &host{} }, opts...)
+}
+
+// Spawn starts an agent with the props of all of them. sessionGone is closed
+// when its session has stopped.
+func Spawn(root *actor.RootContext, props *actor.Props, cfg *Config, sessionGone <-chan struct{}) *Handle {
+	h := &Handle{cfg: cfg, root: root, gone: make(chan struct{}), sessionGone: sessionGone}
+	h.pid = root.Spawn(props)
+	h.Send(begin{h})
 	return h
 }
+
+// begin is the first message of an agent.
+type begin struct{ handle *Handle }
 
 // ID returns the agent's ID.
 func (h *Handle) ID() dsh.AgentID { return h.cfg.Initiator.Agent }
@@ -64,6 +69,17 @@ func (h *Handle) PID() *actor.PID { return h.pid }
 
 // Gone is closed when the agent has stopped.
 func (h *Handle) Gone() <-chan struct{} { return h.gone }
+
+// IdleSince returns when the agent last had something to do; ok is false while
+// it has.
+func (h *Handle) IdleSince() (t time.Time, ok bool) {
+	ns := h.idle.Load()
+	return time.Unix(0, ns), ns != 0
+}
+
+// Rested reports whether the agent was passivated. What it was sent and did not
+// answer was not taken.
+func (h *Handle) Rested() bool { return h.rested.Load() }
 
 // Failure returns why the agent stopped by itself, or nil.
 func (h *Handle) Failure() error {

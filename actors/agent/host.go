@@ -61,8 +61,9 @@ func (h *host) Receive(c actor.Context) {
 	}
 	switch msg := c.Message().(type) {
 	case *actor.Started:
-		h.self = c.Self()
-		h.feed(c, loop.Start{Source: h.cfg.Source})
+		return
+	case begin:
+		h.begin(c, msg.handle)
 	case *actor.Stopping:
 		return // after a failure there is nothing to settle
 	case *actor.Stopped:
@@ -101,11 +102,25 @@ func (h *host) Receive(c actor.Context) {
 	case Retire:
 		h.retiring = &msg
 	case Nudge: // the look is in settle
+	case Passivate:
+		h.passivate(c, msg)
+		return
 	case Dispose:
 		h.disposal = append(h.disposal, msg.Reply)
 		h.feed(c, loop.Cancel{Cause: dsh.Cause{Kind: dsh.CauseDisposed}, KeepInbox: msg.KeepInbox})
 	}
 	h.settle(c)
+}
+
+// begin makes the actor the agent of a handle.
+func (h *host) begin(c actor.Context, handle *Handle) {
+	h.cfg, h.m, h.handle, h.face, h.self = handle.cfg, handle.cfg.Machine, handle, handle, c.Self()
+	if h.cfg.Face != nil {
+		h.face = h.cfg.Face(handle)
+	}
+	if h.cfg.Source != "" {
+		h.feed(c, loop.Start{Source: h.cfg.Source})
+	}
 }
 
 // settle applies the answers known at once and, when the message's work is
@@ -124,20 +139,8 @@ func (h *host) settle(c actor.Context) {
 	h.replies = h.replies[:0]
 	if h.m.Idle() {
 		h.rest(c)
-	}
-}
-
-// rest tells those who wait for idle and gives back what an idle agent does
-// not need.
-func (h *host) rest(c actor.Context) {
-	h.known, h.replies = nil, nil
-	for _, reply := range h.idle {
-		reply <- struct{}{}
-	}
-	h.idle = nil
-	h.m.Rest()
-	if len(h.disposal) > 0 || h.retires(c) {
-		h.dispose(c)
+	} else if h.handle.idle.Load() != 0 {
+		h.handle.idle.Store(0)
 	}
 }
 
@@ -414,24 +417,6 @@ func (h *host) inspect() State {
 		Status: h.m.Status(), LastTurn: h.m.LastTurn(), Next: h.m.Next(), Inbox: h.m.Inbox(),
 		Surface: history.Surface(), Messages: history.Messages(),
 	}
-}
-
-// dispose ends an agent that is quiet.
-func (h *host) dispose(c actor.Context) {
-	h.over = true
-	h.notify(hook.Disposed{})
-	replies := h.disposal
-	h.disposal = nil
-	handle := h.handle
-	handle.closing = &closing{answer: make(chan error, 1)}
-	c.Send(h.cfg.Session, session.Close{Reply: handle.closing.answer})
-	go func() {
-		<-handle.sessionGone
-		for _, reply := range replies {
-			reply <- handle.Closed()
-		}
-	}()
-	c.Stop(h.self)
 }
 
 // rescue stops an agent that panicked. Whoever waits sees it go.

@@ -55,6 +55,16 @@ type (
 	// Nudge lets an agent that is to retire look again.
 	Nudge struct{}
 
+	// Passivate asks the agent to stop, as if it were asleep, if it is quiet and
+	// its log has not grown behind Next: no turn or task is open, nobody waits
+	// for anything and no child works. Nothing is logged and nobody is told.
+	// Messages that come too late are not taken; the handle says so (see
+	// [Handle.Rested]).
+	Passivate struct {
+		Next  dsh.Seq
+		Reply chan<- Passivated
+	}
+
 	// Dispose cancels what runs, waits for everything that was started,
 	// closes the session and stops the agent. The reply is the session's.
 	Dispose struct {
@@ -81,6 +91,10 @@ type (
 		Answer    *dsh.Message
 		Discarded bool
 	}
+
+	// Passivated answers [Passivate]: whether the agent stops, what of its life
+	// the log does not tell (see loop.Config), and whether input is pending.
+	Passivated struct{ OK, Requested, Pending bool }
 
 	// State is a snapshot of an agent.
 	State struct {

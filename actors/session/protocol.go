@@ -30,6 +30,11 @@ type (
 		ReplyTo *actor.PID
 	}
 
+	// Sync asks for everything that came before it to be durable: a barrier
+	// for somebody who is no actor. One [Synced] is sent to Reply, which must
+	// have room.
+	Sync struct{ Reply chan<- Synced }
+
 	// Read asks what there is from a sequence number on. The session sends
 	// one [Available] to Reply, which must have room for it: at once or, with
 	// Wait, when there is anything or nothing can come any more.
@@ -54,6 +59,13 @@ type (
 	Flushed struct {
 		Pos dsh.Pos
 		Err error
+	}
+
+	// Synced answers [Sync]: the number of the event behind the last one that
+	// it is about, and why that is not durable.
+	Synced struct {
+		Next dsh.Seq
+		Err  error
 	}
 
 	// Derived answers [Derive]. Messages is an immutable snapshot that took

@@ -46,20 +46,30 @@ type reader struct {
 	reply chan<- Available
 }
 
-// Props returns how to spawn a session.
-func Props(cfg Config, opts ...actor.PropsOption) *actor.Props {
+// Props returns how sessions are spawned, all of them.
+func Props(opts ...actor.PropsOption) *actor.Props {
+	return actor.PropsFromProducer(func() actor.Actor { return &session{} }, opts...)
+}
+
+// Spawn starts a session with the props of all of them.
+func Spawn(root *actor.RootContext, props *actor.Props, cfg Config) *actor.PID {
 	if cfg.Logger == nil {
 		cfg.Logger = zap.NewNop()
 	}
-	return actor.PropsFromProducer(func() actor.Actor { return &session{cfg: cfg} }, opts...)
+	pid := root.Spawn(props)
+	root.Send(pid, begin{&cfg})
+	return pid
 }
+
+// begin is the first message of a session.
+type begin struct{ cfg *Config }
 
 // Receive handles one message. It never waits.
 func (s *session) Receive(c actor.Context) {
 	defer s.rescue(c)
 	switch msg := c.Message().(type) {
-	case *actor.Started:
-		s.load()
+	case begin:
+		s.load(msg.cfg)
 	case Append:
 		s.append(c, msg.Events)
 	case Flush:
@@ -69,6 +79,8 @@ func (s *session) Receive(c actor.Context) {
 			pos: msg.Pos, through: msg.Through, replyTo: msg.ReplyTo,
 			derive: true, messages: s.history.Messages(),
 		})
+	case Sync:
+		s.barrier(c, question{through: s.next - 1, reply: msg.Reply})
 	case Read:
 		s.read(msg)
 	case Unread:
@@ -88,11 +100,12 @@ func (s *session) Receive(c actor.Context) {
 	}
 }
 
-func (s *session) load() {
-	for i := range s.cfg.Loaded {
-		s.fold(&s.cfg.Loaded[i])
-	}
+func (s *session) load(cfg *Config) {
+	s.cfg = *cfg
 	s.cfg.Loaded = nil
+	for i := range cfg.Loaded {
+		s.fold(&cfg.Loaded[i])
+	}
 	s.stored, s.epoch = s.next, s.cfg.Log.Epoch()
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -40,6 +41,12 @@ func (d *disk) fault() error {
 	d.mu.Unlock()
 	time.Sleep(delay)
 	return err
+}
+
+func (d *disk) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls
 }
 
 func (d *disk) set(err error) {
@@ -103,9 +110,9 @@ func newFixture(t *testing.T, volatile bool) *fixture {
 		disk: &disk{Log: log, delay: delay},
 	}
 	f.agent = f.system.Root.Spawn(actor.PropsFromFunc(f.record, workers.Mailbox()))
-	f.session = f.system.Root.Spawn(session.Props(session.Config{
+	f.session = session.Spawn(f.system.Root, session.Props(workers.Mailbox()), session.Config{
 		Log: f.disk, Volatile: volatile, Gone: f.gone, Owner: func() *actor.PID { return f.agent },
-	}, workers.Mailbox()))
+	})
 	t.Cleanup(func() {
 		f.system.Root.Stop(f.session)
 		<-f.gone
@@ -268,6 +275,39 @@ func TestManyEventsAreWrittenAtOnce(t *testing.T) {
 		if len(f.disk.appends) != 1 {
 			t.Errorf("appends %v", f.disk.appends)
 		}
+	})
+}
+
+// A few large events are written at once, too. A store that fails is not asked
+// again for each event that follows.
+func TestLargeEventsAreWrittenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, false)
+		large := func() {
+			m := dsh.UserText(strings.Repeat("x", session.WriteBytes/2))
+			m.ID = dsh.MessageID(fmt.Sprint("large-", f.next))
+			f.send(session.Append{Events: []dsh.Event{{Seq: f.next, Data: dsh.UserMessage{Message: m}, Surface: dsh.Append}}})
+			f.next++
+		}
+		large()
+		time.Sleep(15 * time.Millisecond) // less than the delay
+		if n := f.disk.count(); n != 0 {
+			t.Errorf("%d calls for half of the bytes", n)
+		}
+		large()
+		time.Sleep(15 * time.Millisecond)
+		if n := f.disk.count(); n != 1 {
+			t.Errorf("%d calls", n)
+		}
+		f.disk.set(errors.New("no space left"))
+		for range 20 {
+			large()
+			time.Sleep(15 * time.Millisecond)
+		}
+		if n := f.disk.count(); n > 4 {
+			t.Errorf("a store that fails was called %d times in 300 ms", n)
+		}
+		f.disk.set(nil)
 	})
 }
 

@@ -12,10 +12,12 @@ import (
 )
 
 // Write-behind is bounded in time and size: what nobody asks to be durable is
-// written after WriteDelay or when WriteBatch events have gathered.
+// written after WriteDelay or when WriteBatch events or about WriteBytes have
+// gathered.
 const (
 	WriteDelay = 200 * time.Millisecond
 	WriteBatch = 512
+	WriteBytes = 1 << 20
 )
 
 // noContext is for calls that must not be cut short: a half-made append helps
@@ -27,6 +29,7 @@ var noContext = context.Background()
 // write.
 type writer struct {
 	tail    []dsh.Event // what it does not have yet, packed
+	bytes   int         // in tail, about, since the last write began
 	asked   []question
 	closing []chan<- error
 	busy    bool
@@ -46,11 +49,12 @@ func (s *session) writing() *writer {
 	return s.writer
 }
 
-// question is an unanswered Flush or Derive.
+// question is an unanswered Flush, Derive or Sync.
 type question struct {
 	pos     dsh.Pos
 	through dsh.Seq
 	replyTo *actor.PID
+	reply   chan<- Synced // of a Sync, instead of replyTo
 	derive  bool
 	// messages is what the history was when Derive came: mailbox order is
 	// log order, so that is the history through its event.
@@ -71,15 +75,17 @@ type (
 // barrier answers q once the log is durable through its event.
 func (s *session) barrier(c actor.Context, q question) {
 	if s.cfg.Volatile || q.through < s.writing().synced {
-		s.answer(c, q, nil)
+		q.answer(c, nil)
 		return
 	}
 	s.writer.asked = append(s.writer.asked, q)
 	s.write(c)
 }
 
-func (s *session) answer(c actor.Context, q question, err error) {
+func (q question) answer(c actor.Context, err error) {
 	switch {
+	case q.reply != nil:
+		q.reply <- Synced{Next: q.through + 1, Err: err}
 	case !q.derive:
 		c.Send(q.replyTo, Flushed{Pos: q.pos, Err: err})
 	case err != nil:
@@ -93,7 +99,11 @@ func (s *session) answer(c actor.Context, q question, err error) {
 func (s *session) queue(c actor.Context, events []dsh.Event) {
 	w := s.writing()
 	w.tail = append(w.tail, events...)
-	if len(w.tail) >= WriteBatch {
+	for i := range events {
+		w.bytes += weight(&events[i])
+	}
+	// A store that fails is asked again in time, not with every event.
+	if w.failures == 0 && (len(w.tail) >= WriteBatch || w.bytes >= WriteBytes) {
 		w.isDue = true
 		s.write(c)
 		return
@@ -128,7 +138,7 @@ func (s *session) write(c actor.Context) {
 		s.settle(c, nil)
 		return
 	}
-	w.busy, w.isDue = true, false
+	w.busy, w.isDue, w.bytes = true, false, 0
 	batch, next := w.tail[:len(w.tail):len(w.tail)], s.next
 	log, root, self := s.cfg.Log, c.ActorSystem().Root, c.Self()
 	fence := Fence{Epoch: s.epoch, Next: s.stored}
@@ -186,7 +196,7 @@ func (s *session) settle(c actor.Context, err error) {
 			open = append(open, q)
 			continue
 		}
-		s.answer(c, q, err)
+		q.answer(c, err)
 	}
 	w.asked = open
 	if len(w.closing) == 0 || err == nil && !s.cfg.Volatile && (w.synced < s.next || len(w.tail) > 0) {
@@ -216,11 +226,7 @@ func (w *writer) from(seq dsh.Seq) []dsh.Event {
 // fail answers everyone who waits for the store.
 func (w *writer) fail(c actor.Context, err error) {
 	for _, q := range w.asked {
-		if q.derive {
-			c.Send(q.replyTo, Derived{Pos: q.pos, Err: err})
-		} else {
-			c.Send(q.replyTo, Flushed{Pos: q.pos, Err: err})
-		}
+		q.answer(c, err)
 	}
 	for _, reply := range w.closing {
 		reply <- err

@@ -2,6 +2,7 @@ package toolpool
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -52,6 +53,7 @@ func Props(cfg Config, opts ...actor.PropsOption) *actor.Props {
 
 // Receive handles one message. It never waits.
 func (p *pool) Receive(c actor.Context) {
+	defer p.rescue(c)
 	switch msg := c.Message().(type) {
 	case Run:
 		switch {
@@ -70,6 +72,25 @@ func (p *pool) Receive(c actor.Context) {
 	case Abort:
 		for _, call := range p.drop(msg.ReplyTo.Id) {
 			c.Send(call.ReplyTo, Result{Pos: call.Pos, Index: call.Index, Err: ErrNotStarted})
+		}
+	}
+}
+
+// rescue keeps a bug of the pool from costing anybody an answer: the calls that
+// wait, and the one in hand, fail with it. Bodies that run go on and are counted.
+func (p *pool) rescue(c actor.Context) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	failed := p.ring
+	if run, ok := c.Message().(Run); ok && run.ReplyTo != nil {
+		failed = append(failed, &queue{calls: []Run{run}})
+	}
+	p.queues, p.ring = map[string]*queue{}, nil
+	for _, q := range failed {
+		for _, call := range q.calls {
+			c.Send(call.ReplyTo, Result{Pos: call.Pos, Index: call.Index, Err: fmt.Errorf("toolpool: %v", v)})
 		}
 	}
 }

@@ -200,3 +200,35 @@ func TestWaitingBodiesTakeNoPlace(t *testing.T) {
 		}
 	})
 }
+
+// A bug of the pool itself costs nobody an answer, and the pool its count.
+func TestABrokenPoolAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, 1)
+		a := f.agent("a")
+		release := make(chan struct{})
+		f.run("a", a, 0, func(context.Context) (hook.Outcome, error) {
+			<-release
+			return hook.Outcome{}, nil
+		})
+		f.run("a", a, 1, ok)
+		f.run("b", f.agent("b"), 0, ok)
+		f.system.Root.Send(f.pool, toolpool.Abort{}) // nobody's: the handler trips over it
+		synctest.Wait()
+		for name, index := range map[string]int{"a": 1, "b": 0} {
+			if got := f.results[name]; len(got) != 1 || got[0].Index != index || got[0].Err == nil {
+				t.Errorf("results of %s: %+v", name, got)
+			}
+		}
+		f.run("a", a, 2, ok)
+		synctest.Wait()
+		if got := f.results["a"]; len(got) != 1 {
+			t.Errorf("a body ran beside the one that is the limit: %+v", got)
+		}
+		close(release)
+		synctest.Wait()
+		if got := f.results["a"]; len(got) != 3 || got[1].Err != nil || got[2].Err != nil {
+			t.Errorf("results of a: %+v", got)
+		}
+	})
+}

@@ -74,11 +74,11 @@ func NewAgent(t testing.TB, o Options) *Agent {
 	system, mailbox := System(t)
 	gone := make(chan struct{})
 	a := &Agent{t: t, system: system, closed: gone, log: log}
-	a.session = system.Root.Spawn(session.Props(session.Config{
+	a.session = session.Spawn(system.Root, session.Props(mailbox), session.Config{
 		Log: log, Volatile: o.Store.Volatile(), Gone: gone,
 		Owner: func() *actor.PID { return a.PID() },
-	}, mailbox))
-	a.Handle = agent.Spawn(system, &agent.Config{
+	})
+	a.Handle = agent.Spawn(system.Root, agent.Props(mailbox), &agent.Config{
 		Initiator: dsh.Initiator{Agent: "a", Session: "s", Root: "a"},
 		Machine: loop.New(loop.Config{
 			Session: "s", Call: dsh.CallConfig{Provider: "mock", Model: "m"},
@@ -91,7 +91,7 @@ func NewAgent(t testing.TB, o Options) *Agent {
 			return o.Model, name == "mock"
 		},
 		Tools: tools, Hooks: hooks, System: o.System, Observer: o.Observer, Logger: zap.NewNop(),
-	}, gone, mailbox)
+	}, gone)
 	t.Cleanup(func() { _ = a.Dispose() })
 	return a
 }

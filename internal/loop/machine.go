@@ -33,6 +33,9 @@ type Config struct {
 	// Children says that the agent may have children that work in the
 	// background: an aborted turn closes when they have settled.
 	Children bool
+	// Requested says that the last header of the log to be restored was sent
+	// by this life of the agent, which goes on: what a hook made of it stands.
+	Requested bool
 }
 
 // DefaultMaxParallelCalls is how many bodies of one message's tool calls run
@@ -102,7 +105,7 @@ func New(cfg Config) *Machine {
 	if cfg.MaxParallelCalls <= 0 {
 		cfg.MaxParallelCalls = DefaultMaxParallelCalls
 	}
-	return &Machine{cfg: cfg, state: idle{}}
+	return &Machine{cfg: cfg, state: idle{}, requested: cfg.Requested}
 }
 
 // Step applies one input at a time in Unix milliseconds. It returns the
@@ -152,6 +155,9 @@ func (m *Machine) Pos() dsh.Pos { return m.pos }
 
 // Next returns the sequence number of the next event.
 func (m *Machine) Next() dsh.Seq { return m.next }
+
+// Requested reports whether this life has sent a header: see [Config].
+func (m *Machine) Requested() bool { return m.requested }
 
 // LastTurn returns the number of the last turn opened.
 func (m *Machine) LastTurn() int { return m.lastTurn }

@@ -17,12 +17,8 @@
 //     dsh.CheckRequest.
 //   - Closers are idempotent, and a resumed session takes the next prompt.
 //
-// What an acknowledged message is promised: Start, Followup and Do return when
-// the message is a fact in the log that the session keeps, which is before it
-// is in the store. It is durable with the first barrier behind it, so before
-// its turn asks a model anything, and before Close returns; without a barrier
-// it is written, not synced, within session.WriteDelay. A crash in between
-// loses it. Therefore an acknowledged message is in the log exactly once if its
-// turn was seen to complete, if anything that its sender sent later is in the log,
-// or if the runtime was closed behind it; otherwise once or not at all.
+// What an acknowledged message is promised: Start, Followup and Do return nil
+// when the message is durable. It is then in the log exactly once, whatever
+// crashes afterwards; one that was sent and not acknowledged is there once or not
+// at all.
 package torture

@@ -24,23 +24,19 @@ type witness struct {
 
 // said is what was told of the messages of a session.
 type said struct {
-	sent                        []dsh.MessageID // in order
-	acknowledged, done, durable map[dsh.MessageID]bool
+	sent               []dsh.MessageID // in order
+	acknowledged, done map[dsh.MessageID]bool
 }
 
 // counts is what was looked at.
 type counts struct {
-	events, requests, bodies, closers, torn int
-	// acknowledged messages, and those of them that a crash took.
-	acknowledged, lost int
+	events, requests, bodies, closers, torn, acknowledged int
 }
 
 func newWitness(p plan) *witness {
 	w := &witness{plan: p, said: map[dsh.SessionID]*said{}, found: map[dsh.SessionID][][]byte{}}
 	for i := range agents {
-		w.said[sessionOf(i)] = &said{
-			acknowledged: map[dsh.MessageID]bool{}, done: map[dsh.MessageID]bool{}, durable: map[dsh.MessageID]bool{},
-		}
+		w.said[sessionOf(i)] = &said{acknowledged: map[dsh.MessageID]bool{}, done: map[dsh.MessageID]bool{}}
 	}
 	return w
 }
@@ -52,12 +48,6 @@ func (w *witness) hear(line string) error {
 	switch {
 	case len(words) > 0 && words[0] == "error":
 		return errors.New(line)
-	case len(words) == 1 && words[0] == "closed":
-		for _, s := range w.said {
-			for id := range s.acknowledged {
-				s.durable[id] = true
-			}
-		}
 	case len(words) == 3:
 		s, id := w.said[dsh.SessionID(words[1])], dsh.MessageID(words[2])
 		switch words[0] {
@@ -305,24 +295,16 @@ func (w *witness) compareMessages(s *said, events []dsh.Event) error {
 		default:
 		}
 	}
-	last := -1 // of those sent that the log has
-	for i, id := range s.sent {
-		if accepted[id] > 0 {
-			last = i
-		}
-	}
 	had := map[dsh.MessageID]int{}
-	for i, id := range s.sent {
+	for _, id := range s.sent {
 		n := accepted[id]
 		switch {
 		case n > 1 || taken[id] > 1 || taken[id] > n:
 			return fmt.Errorf("message %s was accepted %d times and taken %d times", id, n, taken[id])
 		case s.done[id] && taken[id] == 0:
 			return fmt.Errorf("the turn of message %s ended and the log does not have it", id)
-		case s.acknowledged[id] && n == 0 && (i < last || s.durable[id]):
-			return fmt.Errorf("message %s was acknowledged and is lost", id)
 		case s.acknowledged[id] && n == 0:
-			w.count.lost++
+			return fmt.Errorf("message %s was acknowledged and is lost", id)
 		}
 		had[id] = n
 		delete(accepted, id)
