@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -40,7 +41,9 @@ func (s *Store) CheckAll(ctx context.Context) iter.Seq2[Report, error] {
 		}
 		claims := map[dsh.SessionID][]string{}
 		for i := range finds {
-			claims[finds[i].ID] = append(claims[finds[i].ID], finds[i].Path)
+			if f := &finds[i]; !f.leftover() {
+				claims[f.ID] = append(claims[f.ID], f.Path)
+			}
 		}
 		for i := range finds {
 			if err := ctx.Err(); err != nil {
@@ -61,23 +64,21 @@ func (s *Store) CheckAll(ctx context.Context) iter.Seq2[Report, error] {
 	}
 }
 
-// duplicate notes that another log has the same ID, unless worse is the matter.
+// duplicate notes that another log has the same ID, if this one is not in its place:
+// there it is that which counts, unless the store finds the other one as well.
 func (r *Report) duplicate(other string) {
-	switch r.Verdict {
-	case Unreadable, Newer, Foreign, Corrupt, Invalid, Unknown, Empty, Leftover:
-		return
-	case Sound, InUse, Torn, OpenTurn, Misplaced, Duplicate:
+	if r.Verdict == Misplaced {
+		r.Verdict = Duplicate
+		r.Err = fmt.Errorf("%w: %s and %s are the same session", ErrCorrupt, r.Path, other)
 	}
-	r.Verdict = Duplicate
-	r.Err = fmt.Errorf("%w: %s and %s are the same session", ErrCorrupt, r.Path, other)
 }
 
 // inspection is a report and what it rests on.
 type inspection struct {
 	Report
 	find *find
-	data []byte   // of the file
 	scan *scanner // nil if there is no header
+	data []byte   // of the file, once it is loaded
 }
 
 // inspect looks at what was found.
@@ -93,16 +94,16 @@ func (s *Store) inspect(f *find) *inspection {
 	if f.box == nil {
 		return in.is(Leftover, nil)
 	}
-	data, err := os.ReadFile(f.Path)
-	if err != nil {
-		return in.is(Unreadable, err)
+	for range 5 { // its owner may cut it meanwhile
+		var lost, err error
+		if err, lost = in.read(); errors.Is(lost, io.EOF) {
+			continue
+		} else if lost != nil {
+			return in.is(Unreadable, lost)
+		}
+		return in.judge(s, err)
 	}
-	in.data, in.Size = data, int64(len(data))
-	err = in.read()
-	if in.Header != nil {
-		in.ID = in.Header.ID
-	}
-	return in.judge(s, err)
+	return in.is(Unreadable, io.ErrUnexpectedEOF)
 }
 
 // laterError says that the log at path has a later version.
@@ -116,73 +117,94 @@ func (in *inspection) is(v Verdict, err error) *inspection {
 	return in
 }
 
-// read scans the file.
-func (in *inspection) read() error {
-	h, n, err := readHeader(in.Path, in.find.box, in.data)
+// read scans the file. It returns what is wrong with the log, or why the file
+// cannot be read.
+func (in *inspection) read() (wrong, lost error) {
+	f, err := os.Open(in.Path)
 	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	in.Size, in.data, in.scan, in.Damage = info.Size(), nil, nil, nil
+	h, n, err := readFirst(in.Path, in.find.box, f, in.Size)
+	var at *LogError
+	if err != nil && !errors.As(err, &at) {
+		return nil, err
+	} else if err != nil {
 		if !errors.Is(err, dsh.ErrVersion) {
-			in.Damage = &Damage{Line: 1, Reason: reasonOf(err), Closed: -1}
+			in.Damage = &Damage{Line: 1, Reason: at.Err, Closed: -1}
 		}
-		return err
+		return err, nil
 	}
-	at := int64(n)
-	in.Header = &h
-	in.scan = &scanner{
-		path: in.Path, box: in.find.box, decoder: &decoder{id: h.ID}, audit: &audit.Audit{Inherited: h.SeedLength},
-		line: 1, end: at, taken: spot{unit: at, line: 1}, closed: spot{unit: at, line: 1},
+	in.Header, in.ID = &h, h.ID
+	in.scan = newScanner(in.Path, in.find.box, &h, n)
+	in.scan.audit = &audit.Audit{Inherited: h.SeedLength}
+	in.scan.taken = spot{unit: in.scan.end, line: 1}
+	in.scan.closed = in.scan.taken
+	err = in.scan.file(f, in.scan.end, in.Size)
+	if err != nil && !errors.As(err, &at) {
+		return nil, err
 	}
-	err = in.scan.units(in.data[n:])
 	in.Events, in.Whole = in.scan.next, in.scan.end
 	if err != nil {
-		in.Damage = in.damage(err)
-		return err
+		in.Damage, lost = in.damage(at)
+		return err, lost
 	}
 	in.Turn, in.Closers = in.scan.audit.Turn(), in.scan.audit.Closers()
 	in.Findings = in.scan.audit.Findings()
+	in.Tail = Tail{}
 	if behind := in.Size - in.Whole; behind > 0 {
 		in.Tail = Tail{
 			Bytes: behind, Recoverable: int(in.scan.next - in.scan.endNext),
 			Line: in.scan.problemLine, Reason: in.scan.problem,
 		}
 	}
-	return nil
+	return nil, nil
 }
 
-// reasonOf returns what is wrong, without where.
-func reasonOf(err error) error {
-	var at *LogError
-	if errors.As(err, &at) {
-		return at.Err
+// load reads the file as a whole.
+func (in *inspection) load() error {
+	if in.data != nil {
+		return nil
 	}
+	f, err := os.Open(in.Path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	in.data = make([]byte, in.Size)
+	_, err = f.ReadAt(in.data, 0)
 	return err
 }
 
 // damage tells of the error that ended the scan.
-func (in *inspection) damage(err error) *Damage {
-	d := &Damage{Reason: reasonOf(err), Events: in.scan.next, Closed: in.scan.closed.next}
-	var at *LogError
-	if errors.As(err, &at) {
-		d.Line = at.Line
+func (in *inspection) damage(at *LogError) (*Damage, error) {
+	if err := in.load(); err != nil {
+		return nil, err
 	}
-	kept, _ := in.kept(in.scan.closed)
-	d.LostBytes = in.Size - int64(len(kept))
-	d.Lost = in.lines() - in.scan.closed.line
-	return d
+	kept := in.kept(in.scan.closed)
+	return &Damage{
+		Line: at.Line, Reason: at.Err, Events: in.scan.next, Closed: in.scan.closed.next,
+		LostBytes: in.Size - int64(len(kept)), Lost: in.lines() - in.scan.closed.line,
+	}, nil
 }
 
-// kept returns what the file would be if it ended at a spot, and how many of its
-// first bytes that has in common with it.
-func (in *inspection) kept(at spot) (file []byte, same int64) {
-	file = in.data[:at.unit:at.unit]
+// kept returns what the file would be if it ended at a spot. It is loaded.
+func (in *inspection) kept(at spot) []byte {
+	file := in.data[:at.unit:at.unit]
 	if at.bytes == 0 {
-		return file, at.unit
+		return file
 	}
 	lines, n, err := in.find.box.unwrap(in.data[at.unit:])
 	if err == nil && len(lines) == at.bytes {
 		end := at.unit + int64(n)
-		return in.data[:end:end], end
+		return in.data[:end:end]
 	}
-	return in.find.box.wrap(file, lines[:at.bytes]), at.unit
+	return in.find.box.wrap(file, lines[:at.bytes])
 }
 
 // lines returns how many lines there are, as far as they can be counted.
@@ -219,9 +241,9 @@ func (in *inspection) judge(s *Store, err error) *inspection {
 		in.Place, _ = s.dirOf(in.Header)
 		return in.is(Misplaced, err)
 	}
-	if _, err := s.logIn(filepath.Dir(in.Path)); errors.Is(err, dsh.ErrVersion) {
+	if _, err := s.find(in.ID); errors.Is(err, dsh.ErrVersion) {
 		return in.is(Newer, err)
-	} else if err != nil {
+	} else if err != nil { // it finds several, or cannot see whether there are
 		return in.is(Duplicate, err)
 	}
 	switch {

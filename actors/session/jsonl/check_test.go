@@ -286,3 +286,40 @@ func TestSurveyOfNothing(t *testing.T) {
 		}
 	}
 }
+
+// A log that is in its place is not hurt by another one that says the same ID
+// where nobody looks for it, nor by what is left of making one.
+func TestTwins(t *testing.T) {
+	bothEncodings(t, func(t *testing.T, e Encoding) {
+		y := newYard(t, e)
+		first, _, _ := twoTurns()
+		path := y.log("twin", Sound, y.file("twin", first))
+		copied := y.put("--a--/by-hand/"+y.box.name(), y.file("twin", first))
+		y.put("--a--/twin/"+y.box.name()+".0123456789ab.tmp", []byte("half"))
+		want := map[string]Verdict{path: Sound, copied: Duplicate, filepath.Join(y.root, "--a--", "twin"): Leftover}
+		for _, r := range checkAll(t, y.Store) {
+			if r.Verdict != want[r.Path] {
+				t.Errorf("%s: %s (%v), want %s", r.Path, r.Verdict, r.Err, want[r.Path])
+			}
+			delete(want, r.Path)
+		}
+		if len(want) > 0 {
+			t.Errorf("not found: %v", want)
+		}
+		if r, err := y.Check(t.Context(), "twin"); err != nil || r.Path != path || r.Verdict != Sound {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if err := continued(t, y.Store, "twin"); err != nil {
+			t.Error(err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := y.Check(t.Context(), "twin"); err != nil || r.Path != copied || r.Verdict != Misplaced {
+			t.Errorf("alone: %+v, %v", r, err)
+		}
+		if p, err := y.Repair(t.Context(), "twin", RepairOptions{Apply: true}); err != nil || p.Path != path {
+			t.Errorf("alone: %+v, %v", p, err)
+		}
+	})
+}

@@ -93,7 +93,7 @@ func (s *Store) plan(in *inspection, opts RepairOptions) (p Plan, content []byte
 			return p, nil, &InUseError{ID: in.ID, Holder: *in.Holder}
 		}
 	case Torn, OpenTurn, Misplaced, Sound:
-		content = p.complete(in)
+		content, err = p.complete(in)
 	}
 	if err != nil {
 		return p, nil, err
@@ -127,15 +127,17 @@ func (p *Plan) cut(in *inspection, opts RepairOptions) ([]byte, error) {
 		return nil, fmt.Errorf("%w; %w; it would keep %s and %s", in.Err, ErrNeedsCut, amount(int(d.Closed), "event"), text)
 	}
 	p.add(Step{Kind: StepCut, Text: text, Bytes: d.LostBytes, Events: lost})
-	content, _ := in.kept(in.scan.closed)
-	return content, nil
+	return in.kept(in.scan.closed), nil
 }
 
 // complete plans what opening and continuing the log would do: it drops what is
 // not whole, keeps what can be read of it and closes the turn that is open.
-func (p *Plan) complete(in *inspection) []byte {
+func (p *Plan) complete(in *inspection) ([]byte, error) {
 	if in.Tail.Bytes == 0 && in.Turn == 0 {
-		return nil
+		return nil, nil
+	}
+	if err := in.load(); err != nil {
+		return nil, err
 	}
 	content := in.data[:in.Whole:in.Whole]
 	if in.Tail.Bytes > 0 {
@@ -147,7 +149,7 @@ func (p *Plan) complete(in *inspection) []byte {
 	}
 	if n := in.Tail.Recoverable; n > 0 {
 		p.add(Step{Kind: StepRecover, Events: n, Text: fmt.Sprintf("keep %s that can be read of them", amount(n, "event"))})
-		content, _ = in.kept(in.scan.taken)
+		content = in.kept(in.scan.taken)
 	}
 	if n := len(in.Closers); n > 0 {
 		names := make([]string, n)
@@ -160,7 +162,7 @@ func (p *Plan) complete(in *inspection) []byte {
 		})
 		content = in.find.box.wrap(content, appendLines(nil, in.Closers))
 	}
-	return content
+	return content, nil
 }
 
 // move plans to put the log where it belongs.

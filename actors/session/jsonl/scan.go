@@ -212,23 +212,29 @@ func load(path string, b box, data []byte) (dsh.SessionHeader, *scanner, error) 
 
 // scanFile is load for a file of this size, and keeps none of the events.
 func scanFile(path string, b box, f io.ReaderAt, size int64) (dsh.SessionHeader, *scanner, error) {
-	first := make([]byte, min(size, headerSize))
-	if _, err := f.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
-		return dsh.SessionHeader{}, nil, err
-	}
-	h, n, err := readHeader(path, b, first)
-	if errors.Is(err, errTorn) && int64(len(first)) < size {
-		if first, err = io.ReadAll(io.NewSectionReader(f, 0, size)); err != nil {
-			return h, nil, err
-		}
-		h, n, err = readHeader(path, b, first)
-	}
+	h, n, err := readFirst(path, b, f, size)
 	if err != nil {
 		return h, nil, err
 	}
 	s := newScanner(path, b, &h, n)
 	s.blind = true
 	return h, s, s.file(f, int64(n), size)
+}
+
+// readFirst is readHeader for a file of this size.
+func readFirst(path string, b box, f io.ReaderAt, size int64) (h dsh.SessionHeader, n int, err error) {
+	first := make([]byte, min(size, headerSize))
+	if _, err := f.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
+		return h, 0, err
+	}
+	h, n, err = readHeader(path, b, first)
+	if !errors.Is(err, errTorn) || int64(len(first)) == size {
+		return h, n, err
+	}
+	if first, err = io.ReadAll(io.NewSectionReader(f, 0, size)); err != nil {
+		return h, 0, err
+	}
+	return readHeader(path, b, first)
 }
 
 // newScanner returns the scanner of a log whose header is n bytes long.

@@ -39,6 +39,9 @@ func (f *find) dir() string {
 	return filepath.Dir(f.Path)
 }
 
+// leftover reports whether there is no log.
+func (f *find) leftover() bool { return f.box == nil && f.later == "" && f.err == nil }
+
 // deepest is how many directories below the root are looked into. Logs belong
 // into the second.
 const deepest = 4
@@ -161,8 +164,11 @@ func (s *Store) locate(ctx context.Context, id dsh.SessionID) ([]find, error) {
 	}
 	var claims []find
 	for i := range all {
-		if all[i].ID != id {
+		if all[i].ID != id || len(claims) > 0 && all[i].leftover() {
 			continue
+		}
+		if len(claims) == 1 && claims[0].leftover() {
+			claims = claims[:0] // beside a log it does not count
 		}
 		claims = append(claims, all[i])
 		if n := len(claims) - 1; n > 0 && s.box == all[i].box && s.inPlace(&all[i]) {
