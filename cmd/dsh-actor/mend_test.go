@@ -79,10 +79,14 @@ func (d *den) fill() *den {
 	d.t.Helper()
 	d.add(dsh.SessionHeader{ID: "sound-1"})
 	d.spoil("torn-1", func(b []byte) []byte { return b[:len(b)-5] })
-	d.spoil("corrupt-1", func(b []byte) []byte { return bytes.Replace(b, []byte(`"type":"step/start"`), []byte(`"type":"step`), 1) })
+	d.spoil("corrupt-1", func(b []byte) []byte {
+		return bytes.Replace(b, []byte(`"type":"step/start"`), []byte(`"type":"step`), 1)
+	})
 	d.spoil("newer-1", func(b []byte) []byte { return bytes.Replace(b, []byte(`"version":0`), []byte(`"version":3`), 1) })
 	d.spoil("empty-1", func([]byte) []byte { return nil })
-	d.spoil("moved-1", func(b []byte) []byte { return bytes.Replace(b, []byte(`"cwd":"/srv/demo"`), []byte(`"cwd":"/srv/other"`), 1) })
+	d.spoil("moved-1", func(b []byte) []byte {
+		return bytes.Replace(b, []byte(`"cwd":"/srv/demo"`), []byte(`"cwd":"/srv/other"`), 1)
+	})
 	foreign, err := jsonl.Open(filepath.Join(d.t.TempDir(), "z"), jsonl.Options{})
 	if err != nil {
 		d.t.Fatal(err)
