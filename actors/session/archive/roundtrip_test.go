@@ -180,7 +180,7 @@ func TestTracesTravel(t *testing.T) {
 
 // Random logs: any text, packed runs, replaced ranges, foreign events, large ones.
 func TestRandomLogsTravel(t *testing.T) {
-	for range 20 {
+	for range 10 {
 		seed := rand.Uint64()
 		random := rand.New(rand.NewPCG(seed, 1))
 		events := randomLog(random)
@@ -235,7 +235,7 @@ func randomLog(random *rand.Rand) []dsh.Event {
 			summary := &dsh.Message{ID: dsh.MessageID(text(random)), Role: dsh.RoleUser, Source: dsh.UserSource{}, Content: []dsh.Block{dsh.Text{Text: text(random)}}}
 			add(dsh.Event{Surface: dsh.SurfaceOp{Kind: dsh.SurfaceReplace, Start: user, End: user}, Sources: dsh.Cite(user), Data: dsh.UserMessage{Message: summary}})
 		}
-		raw := dsh.AppendString([]byte(`{"n":1e3,"text":`), strings.Repeat(text(random), 1+random.IntN(3000)))
+		raw := dsh.AppendString([]byte(`{"n":1e3,"text":`), strings.Repeat(text(random), 1+random.IntN(400)))
 		add(dsh.Event{Ignorable: true, Data: dsh.Opaque{Name: "custom/x", Raw: append(raw, '}')}})
 	}
 	return events

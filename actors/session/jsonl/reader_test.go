@@ -121,7 +121,7 @@ func TestScanFile(t *testing.T) {
 	bothEncodings(t, func(t *testing.T, e Encoding) {
 		y := newYard(t, e)
 		var batches [][]byte
-		events := turns(3, window/2+100)
+		events := turns(2, window/2+100)
 		for i := range events {
 			batches = append(batches, linesOf(events[i]))
 		}
@@ -131,7 +131,7 @@ func TestScanFile(t *testing.T) {
 			many = append(many, linesOf(dsh.Event{Seq: dsh.Seq(i), Data: dsh.Opaque{Name: "todo/write", Raw: dsh.AppendString(nil, fmt.Sprint(rand.Uint64(), rand.Uint64(), strings.Repeat("x", 400)))}}))
 		}
 		for name, data := range map[string][]byte{"large": good, "many": y.file("a", many...), "header": y.file("a"), "none": nil} {
-			for i := range 30 {
+			for i := range 12 {
 				data := bytes.Clone(data)
 				if n := len(data); n > 0 && i%3 == 1 {
 					data[rand.IntN(n)] ^= byte(1 + rand.IntN(255))

@@ -266,7 +266,7 @@ func repairOn(t *testing.T, e Encoding, id dsh.SessionID, disk *badDisk) {
 func TestRepairOfHugeLines(t *testing.T) {
 	bothEncodings(t, func(t *testing.T, e Encoding) {
 		y := newYard(t, e)
-		events := turns(2, 8<<20)
+		events := turns(2, 2<<20)
 		whole := y.file("huge", linesOf(events[:4]...), linesOf(events[4:]...))
 		y.log("huge", Torn, whole[:len(whole)-3])
 		p, err := y.Repair(t.Context(), "huge", RepairOptions{Apply: true})
