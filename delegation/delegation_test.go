@@ -49,7 +49,7 @@ func TestTally(t *testing.T) {
 		{"input was dropped", events(start, claim, step, said("a"), end(dsh.EndCompleted), drop), Aborted, "a"},
 		{"dropped, and then it worked", events(drop, start, claim, step, said("a"), end(dsh.EndCompleted)), Completed, "a"},
 		{"nothing but dropped input", events(drop), Aborted, ""},
-		{"interrupted", events(start, claim, step, end(dsh.EndInterrupted)), Failed, ""},
+		{"interrupted", events(start, claim, step, end(dsh.EndInterrupted)), Interrupted, ""},
 		{"quiet", nil, Completed, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -37,6 +37,9 @@ func Notice(child dsh.SessionID, label string, o Outcome) *dsh.Message {
 	}
 	summary := fmt.Sprintf("Sub-agent %s has settled: it %s.", name, o)
 	content := []dsh.Block{dsh.Text{Text: summary}}
+	if o.Kind == Interrupted {
+		content = append(content, dsh.Text{Text: "What it did until then is kept. If the work is still wanted, send it a message; it goes on from there."})
+	}
 	said := sayable(o.Output)
 	if len(said) == 0 {
 		content = append(content, dsh.Text{Text: "It left no message."})

@@ -22,6 +22,9 @@ const (
 	Limited OutcomeKind = "limited"
 	// Rejected: its input was refused; Reason says why.
 	Rejected OutcomeKind = "rejected"
+	// Interrupted: it was cut short and had no say in it, as by the end of its
+	// process. One that works in the background goes on with the next message.
+	Interrupted OutcomeKind = "interrupted"
 )
 
 // Limit names what limited a child.
@@ -88,6 +91,8 @@ func (o Outcome) Code() string {
 		return "CHILD_DEAF"
 	case Rejected:
 		return "CHILD_REJECTED"
+	case Interrupted:
+		return "CHILD_INTERRUPTED"
 	}
 	return ""
 }
@@ -112,6 +117,8 @@ func (o Outcome) String() string {
 		return "did not stop in time when it was cancelled"
 	case Rejected:
 		return "was rejected: " + o.Reason
+	case Interrupted:
+		return "was interrupted before it had ended its work"
 	}
 	return "completed"
 }

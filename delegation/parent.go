@@ -60,6 +60,9 @@ type Entry struct {
 	Label string
 	// Status is what the child does.
 	Status Status
+	// Outcome is how its last life ended; nil for one that is live, was never
+	// asked for anything, or has a Problem.
+	Outcome *Outcome
 	// HasChildren says that the child has children of its own, live or stored.
 	HasChildren bool
 	// Problem says why nothing is known of the child: its log is "corrupt" or
@@ -78,6 +81,9 @@ const (
 	Resident Status = "idle"
 	// Ready children exist in the store only.
 	Ready Status = "ready"
+	// CutShort children exist in the store only, and their last life was
+	// [Interrupted].
+	CutShort Status = "interrupted"
 )
 
 // An Observer is a hook that is told of children: each start is followed by

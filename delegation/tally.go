@@ -88,7 +88,7 @@ func (t *Tally) Outcome(quiet OutcomeKind) Outcome {
 	case dsh.EndError:
 		o.Kind, o.Failure = Failed, t.last.Failure
 	case dsh.EndInterrupted:
-		o.Kind, o.Failure = Failed, &dsh.Failure{Code: dsh.CodeUnknown, Message: "the process ended in the middle of its turn"}
+		o.Kind = Interrupted
 	default:
 		if t.dropped {
 			o.Kind, o.Cause = Aborted, dsh.Cause{Kind: dsh.CauseParent}

@@ -27,6 +27,7 @@ type Agent struct {
 	gear    gear
 	id      dsh.AgentID
 	session dsh.SessionID
+	loaded  dsh.Seq
 
 	// The place in the tree; see tree.go.
 	parent *Agent // nil for a top-level agent
@@ -51,6 +52,11 @@ func (a *Agent) ID() dsh.AgentID { return a.id }
 // Session returns the ID of the agent's session.
 func (a *Agent) Session() dsh.SessionID { return a.session }
 
+// Loaded returns how many events the session had when the agent was made: those
+// of a session that was resumed, the copied ones of a fork. The agent's own
+// begin there, the first of which may close a turn that a crash left open.
+func (a *Agent) Loaded() dsh.Seq { return a.loaded }
+
 // Tools returns the registry of the agent's own tools. Changes take effect
 // with its next step.
 func (a *Agent) Tools() *tool.Registry { return a.gear.tools }
@@ -68,6 +74,10 @@ func (a *Agent) Steer(ctx context.Context, m *dsh.Message) error { return a.Do(c
 // Inject queues a message for the nearest step; it waits for something else
 // that wakes the agent.
 func (a *Agent) Inject(ctx context.Context, m *dsh.Message) error { return a.Do(ctx, Inject(m)) }
+
+// Wake opens a turn if none is open and something is pending, as it may be in a
+// session that was resumed. With nothing pending it does nothing.
+func (a *Agent) Wake(ctx context.Context) error { return a.Do(ctx, Wake()) }
 
 // KeepInbox makes a cancel leave pending input alone.
 const KeepInbox = true
@@ -103,6 +113,9 @@ func Send(m *dsh.Message, target dsh.Target, wake bool) Command {
 func Prepend(m *dsh.Message, target dsh.Target) Command {
 	return Command{loop.Deliver{Message: agent.Named(m), Target: target, Front: true}}
 }
+
+// Wake is the command of [Agent.Wake].
+func Wake() Command { return Command{loop.Wake{}} }
 
 // Replace is the command that puts m where the message with id is pending.
 func Replace(id dsh.MessageID, m *dsh.Message) Command {
@@ -168,10 +181,11 @@ func (a *Agent) instruct(ctx context.Context, outcome chan<- agent.Outcome, inpu
 }
 
 // asserts reports whether a command puts something into the log that whoever
-// sends it relies on. A cancel is in a hurry.
+// sends it relies on. A cancel is in a hurry, and a wake brings nothing.
 func asserts(command loop.Input) bool {
 	_, cancel := command.(loop.Cancel)
-	return !cancel
+	_, wake := command.(loop.Wake)
+	return !cancel && !wake
 }
 
 // durable returns when the log is durable as far as l has it by now. A turn that
@@ -187,6 +201,9 @@ func (a *Agent) durable(ctx context.Context, l *life) error {
 	switch {
 	case err != nil && l.handle.Rested():
 		return nil // passed before it went
+	case errors.Is(err, ErrDisposed): // it ended in order, with its log
+		<-l.sessionGone
+		return l.handle.Closed()
 	case err != nil:
 		return err
 	case s.Err != nil:

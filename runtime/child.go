@@ -33,6 +33,7 @@ type Child struct {
 	owner *Agent // the parent
 	spec  delegation.Spec
 	first dsh.Seq // of this life
+	began dsh.Seq // where the log says that this life begins; see delegation.Life
 	run   string  // names this life
 
 	// Guarded by owner.rt.tree.mu.
@@ -88,8 +89,9 @@ func (c *Child) RunMessage(ctx context.Context, m *dsh.Message) (ChildOutcome, e
 	return c.result, nil
 }
 
-// Begin gives the child its first message and returns when its inbox has it.
-// The child settles by itself when it has nothing left to do.
+// Begin gives the child its first message and returns when its inbox has it,
+// durably: whoever is told that the child works will find it. The child settles
+// by itself when it has nothing left to do.
 func (c *Child) Begin(ctx context.Context, m *dsh.Message) error {
 	if c.spec.Background {
 		c.start()
@@ -98,7 +100,7 @@ func (c *Child) Begin(ctx context.Context, m *dsh.Message) error {
 	if c.spec.Background {
 		c.working()
 	}
-	if err := c.Followup(ctx, m); err != nil && !errors.Is(err, ErrNotDurable) {
+	if err := c.Followup(ctx, m); err != nil && (c.spec.Background || !errors.Is(err, ErrNotDurable)) {
 		return err
 	}
 	c.accepted.Store(true)
@@ -130,7 +132,15 @@ func (c *Child) Interrupt(ctx context.Context) error {
 }
 
 // Dispose ends the child, its own children first, and waits until it is gone.
-func (c *Child) Dispose(ctx context.Context) error { return c.dispose(ctx, false) }
+func (c *Child) Dispose(ctx context.Context) error {
+	if c.life.Load() == nil {
+		c.mine.Store(true)
+		if c.life.Load() == nil {
+			return c.waitGone(ctx) // whoever makes it disposes of it
+		}
+	}
+	return c.dispose(ctx, false)
+}
 
 // Parent returns the agent that asked for the child.
 func (c *Child) Parent() *Agent { return c.owner }
@@ -256,7 +266,7 @@ func (c *Child) finish(l *life) {
 	<-l.sessionGone
 	c.stopTimers()
 	c.orphan()
-	events, err := l.log.Read(context.Background(), c.first, 0)
+	events, err := l.log.Read(context.Background(), c.began, 0)
 	o := c.tally(events, err)
 	t := &c.rt.tree
 	t.mu.Lock()
@@ -269,10 +279,12 @@ func (c *Child) finish(l *life) {
 	if !c.spec.Background {
 		c.end(o, true)
 	}
+	told := c.rt.telling.begin(c.session)
 	c.rt.forget(c.Agent)
 	if c.spec.Background && c.accepted.Load() {
-		c.notify(o)
+		c.notify(o, c.noticeID(l, events))
 	}
+	told()
 	if c.spec.Background {
 		c.end(o, false)
 	}

@@ -33,25 +33,34 @@ func (rt *Runtime) Create(ctx context.Context, spec Spec) (*Agent, error) {
 
 // Resume makes an agent on a stored session: turns are numbered on, pending
 // input waits for the next that wakes, and a turn that was open when the
-// session was last written is closed as interrupted. A spec without a working
-// directory has the session's; one without provider and model has those of the
-// session's last request, with its parameters.
+// session was last written is closed as interrupted. So are those of its
+// children, and theirs; the agent finds in its inbox how background children
+// settled that it was not told of. A spec without a working directory has the
+// session's; one without provider and model has those of the session's last
+// request, with its parameters.
 func (rt *Runtime) Resume(ctx context.Context, id dsh.SessionID, spec Spec) (*Agent, error) {
 	spec.Session = id
-	return rt.open(ctx, "resume", rt.top(spec), hook.Resume, func(Spec) (session.Log, []dsh.Event, error) {
+	a := rt.top(spec)
+	return rt.open(ctx, "resume", a, hook.Resume, func(Spec) (session.Log, []dsh.Event, error) {
 		log, err := rt.openLog(ctx, id)
 		if err != nil {
 			return nil, nil, err
 		}
 		events, err := log.Read(ctx, 0, 0)
+		if err == nil {
+			a.loaded = length(events)
+			events, err = rt.catchUp(ctx, log, events)
+		}
 		return log, events, err
 	})
 }
 
 // Fork makes an agent on a new session that starts with the first boundary
-// events of another one ([End] for all of them), which goes on undisturbed.
-// The boundary must not lie inside a turn. Pending input is not taken along.
-// What the spec leaves out is the other session's, as in [Runtime.Resume].
+// events of another one ([End] for all of them), which goes on undisturbed, also
+// in another process if the store is a [session.Viewer]: then what is written so
+// far is all that there is. The boundary must not lie inside a turn. Pending
+// input is not taken along. What the spec leaves out is the other session's, as
+// in [Runtime.Resume].
 func (rt *Runtime) Fork(ctx context.Context, from dsh.SessionID, boundary dsh.Seq, spec Spec) (*Agent, error) {
 	return rt.open(ctx, "fork", rt.top(spec), hook.Startup, func(s Spec) (session.Log, []dsh.Event, error) {
 		source, events, err := rt.seed(ctx, from, boundary)
@@ -100,8 +109,17 @@ func (rt *Runtime) readAll(ctx context.Context, id dsh.SessionID) (dsh.SessionHe
 	}
 }
 
-// look reads a stored log that nobody has open.
+// look reads a stored log that no agent has open; where the store lets it, also
+// one that somebody else has.
 func (rt *Runtime) look(ctx context.Context, id dsh.SessionID) (h dsh.SessionHeader, events []dsh.Event, err error) {
+	if v, ok := rt.opts.Store.(session.Viewer); ok {
+		log, err := v.View(ctx, id)
+		if err != nil {
+			return h, nil, err
+		}
+		events, err = log.Read(ctx, 0, 0)
+		return log.Header(), events, err
+	}
 	err = rt.briefly(ctx, id, func(log session.Log) (err error) {
 		h = log.Header()
 		events, err = log.Read(ctx, 0, 0)
@@ -164,6 +182,9 @@ func (a *Agent) begin(
 ) error {
 	log, events, err := load(a.spec)
 	if err == nil {
+		if source != hook.Resume {
+			a.loaded = length(events)
+		}
 		if a.child == nil {
 			a.spec.inherit(log.Header(), events)
 		}
@@ -203,7 +224,7 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 	}
 	a.depth = max(a.depth, log.Header().DelegationDepth)
 	if a.child != nil {
-		a.child.first = length(events)
+		a.child.first, a.child.began = length(events), beginning(events)
 		if adopt := a.rt.opts.Delegation.Adopt; adopt != nil {
 			a.spec.Observer = adopt(a.child, log.Header(), events)
 		}

@@ -3,11 +3,11 @@ package runtime
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/dsh-actor/dsh-actor/actors/agent"
 	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/delegation"
 	"github.com/dsh-actor/dsh-actor/dsh"
@@ -18,9 +18,10 @@ import (
 // turn for it, a busy one finds it in its next step. A parent that is coming to
 // its end, or that cancelled the child itself, is not woken. One that is not
 // live finds it in its inbox when it is resumed.
-func (c *Child) notify(o delegation.Outcome) {
+func (c *Child) notify(o delegation.Outcome, name dsh.MessageID) {
 	ctx := context.Background()
-	m := agent.Named(delegation.Notice(c.session, c.spec.Label, o))
+	m := delegation.Notice(c.session, c.spec.Label, o)
+	m.ID = name
 	id := c.parentSession()
 	for {
 		if parent := c.rt.live(id); parent != nil {
@@ -58,33 +59,52 @@ func (c *Child) tell(ctx context.Context, parent *Agent, m *dsh.Message) bool {
 		in.Target, in.Wake = dsh.NextStep, false
 	}
 	err := parent.Do(ctx, Command{in})
-	return err == nil || errors.Is(err, ErrNotDurable)
+	return err == nil || errors.Is(err, ErrNotDurable) || errors.Is(err, ErrDuplicate)
 }
 
-// leaveFor makes a message pending in the log of a session that is not open.
+// leaveFor makes a message pending in the log of a session that is not open,
+// unless the log has it.
 func (rt *Runtime) leaveFor(ctx context.Context, id dsh.SessionID, m *dsh.Message) error {
 	return rt.briefly(ctx, id, func(log session.Log) error {
 		events, err := log.Read(ctx, 0, 0)
 		if err != nil {
 			return err
 		}
-		var inbox dsh.Inbox
-		for i := range events {
-			splice, ok := events[i].Data.(dsh.InboxSpliced)
-			if !ok || events[i].Seq < log.Header().SeedLength {
-				continue
-			}
-			if err := inbox.Apply(splice); err != nil {
-				return err
-			}
-		}
-		err = session.Extend(ctx, log, []dsh.Event{{
-			Seq: length(events), Time: time.Now().UnixMilli(),
-			Data: dsh.InboxSpliced{Target: dsh.NextStep, Start: len(inbox.NextStep), Inserted: []*dsh.Message{m}},
-		}})
-		if err != nil {
+		left, err := leave(ctx, log, events, []*dsh.Message{m})
+		if err != nil || len(left) == 0 {
 			return err
 		}
 		return log.Sync(ctx)
 	})
+}
+
+// leave makes those of some messages pending that a log, which holds events,
+// never had. It returns the events that it appended.
+func leave(ctx context.Context, log session.Log, events []dsh.Event, messages []*dsh.Message) ([]dsh.Event, error) {
+	var inbox dsh.Inbox
+	had := map[dsh.MessageID]bool{}
+	for i := range events {
+		splice, ok := events[i].Data.(dsh.InboxSpliced)
+		if !ok {
+			continue
+		}
+		for _, m := range splice.Inserted {
+			had[m.ID] = true
+		}
+		if events[i].Seq < log.Header().SeedLength {
+			continue
+		}
+		if err := inbox.Apply(splice); err != nil {
+			return nil, err
+		}
+	}
+	messages = slices.DeleteFunc(messages, func(m *dsh.Message) bool { return had[m.ID] })
+	if len(messages) == 0 {
+		return nil, nil
+	}
+	left := []dsh.Event{{
+		Seq: length(events), Time: time.Now().UnixMilli(),
+		Data: dsh.InboxSpliced{Target: dsh.NextStep, Start: len(inbox.NextStep), Inserted: messages},
+	}}
+	return left, session.Extend(ctx, log, left)
 }

@@ -153,7 +153,8 @@ func (s *self) Children(ctx context.Context, deep bool) ([]delegation.Entry, err
 }
 
 // Message gives a background child of the agent a turn of its own. A child that
-// has settled lives again, on its log and with this gear.
+// has settled lives again, on its log and with this gear. When Message returns
+// nil the message is durable.
 func (a *Agent) Message(ctx context.Context, id dsh.SessionID, m *dsh.Message, gear delegation.Gear) error {
 	m = agent.Named(m)
 	for {

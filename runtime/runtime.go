@@ -97,6 +97,7 @@ type Runtime struct {
 	brief   sync.Mutex // held by who has a stored log open just to look or to add to it
 	watch   []delegation.Observer
 	tree    tree
+	telling telling
 	rest    passivation
 
 	mu       sync.RWMutex

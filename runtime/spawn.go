@@ -73,12 +73,13 @@ func (a *Agent) bear(
 	if err := ctx.Err(); err != nil {
 		return nil, delegation.Errorf(delegation.CodeCancelled, "cancelled before the sub-agent existed: %w", err)
 	}
+	c.Agent = &Agent{rt: a.rt, spec: spec, parent: a, child: c, root: a.root, depth: a.depth + 1}
 	if err := a.admit(c, maxDepth); err != nil {
 		return nil, err
 	}
-	c.Agent = &Agent{rt: a.rt, spec: spec, parent: a, child: c, root: a.root, depth: a.depth + 1}
 	if _, err := a.rt.open(ctx, "child", c.Agent, source, load); err != nil {
 		c.release(dsh.Usage{})
+		c.conclude()
 		c.leave()
 		if errors.Is(err, session.ErrExists) || errors.Is(err, ErrExists) {
 			err = delegation.Errorf(delegation.CodeDuplicate, "%w", err)

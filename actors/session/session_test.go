@@ -420,3 +420,37 @@ func TestAPanickingStore(t *testing.T) {
 		f.disk.Log, _ = memory.New().Create(context.Background(), dsh.SessionHeader{ID: "s"})
 	})
 }
+
+// Sync is the barrier of whoever is no actor: it waits for what came before it.
+func TestSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, volatile := range []bool{true, false} {
+			f := newFixture(t, volatile)
+			reply := make(chan session.Synced, 1)
+			f.append(2)
+			f.send(session.Sync{Reply: reply})
+			f.append(1)
+			begun := time.Now()
+			if s := <-reply; s.Err != nil || s.Next != 2 {
+				t.Errorf("volatile %v: %+v", volatile, s)
+			}
+			if waited := time.Since(begun); (waited == 0) != volatile {
+				t.Errorf("volatile %v: answered after %v", volatile, waited)
+			}
+			if volatile {
+				continue
+			}
+			f.disk.set(errors.New("no space left"))
+			f.append(1)
+			f.send(session.Sync{Reply: reply})
+			if s := <-reply; s.Err == nil {
+				t.Error("durable on a disk that fails")
+			}
+			f.disk.set(nil)
+			f.send(session.Sync{Reply: reply})
+			if s := <-reply; s.Err != nil || s.Next != 4 {
+				t.Errorf("on a disk that is well again: %+v", s)
+			}
+		}
+	})
+}

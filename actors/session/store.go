@@ -36,6 +36,21 @@ type Store interface {
 	Volatile() bool
 }
 
+// Lineage is what a [Store] may be beside: one that finds the children of a
+// session faster than by a look at all logs. A resumed agent asks for its own.
+type Lineage interface {
+	// Children yields the headers of the logs that name parent as theirs,
+	// oldest first. Logs that cannot be read have no known parent and are left
+	// out; an error is about the look itself and ends it.
+	Children(ctx context.Context, parent dsh.SessionID) iter.Seq2[dsh.SessionHeader, error]
+}
+
+// A Viewer is a store whose logs can be read beside their owner, whoever that
+// is. A log that it returns refuses to be written, and need not be closed.
+type Viewer interface {
+	View(ctx context.Context, id dsh.SessionID) (Log, error)
+}
+
 // A Log is one session's events in a store. Append, Sync and Close are called
 // by one owner at a time; Read is safe beside them, and after Close.
 type Log interface {

@@ -31,6 +31,8 @@ func weight(ev *dsh.Event) int {
 		return sum
 	case dsh.Opaque:
 		return envelope + len(d.Raw)
+	case dsh.TurnStart, dsh.TurnEnd, dsh.StepStart, dsh.StepEnd, dsh.RequestHeader, dsh.RequestParameters, dsh.RequestContext,
+		dsh.EndSeed, dsh.RetryScheduled, dsh.RetryStarted:
 	}
 	return envelope
 }

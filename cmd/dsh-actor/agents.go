@@ -3,12 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dsh-actor/dsh-actor/cmd/dsh-actor/config"
 	"github.com/dsh-actor/dsh-actor/tool"
 	"github.com/dsh-actor/dsh-actor/toolset/subagent"
 )
@@ -23,17 +23,11 @@ const (
 	defaultMaxChildren = 10
 )
 
+// envHome names the user's own directory.
+const envHome = "DSH_ACTOR_HOME"
+
 // homeDirectory is where the user's own files are.
-func (a *app) homeDirectory() string {
-	if dir := a.env("DSH_ACTOR_HOME"); dir != "" {
-		return dir
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(home, ".dsh-actor")
-}
+func (a *app) homeDirectory() string { return config.Home(a.env) }
 
 // kinds reads the kinds of sub-agents of a project and of the user. Those of
 // the project come first.

@@ -46,7 +46,7 @@ func start(t *testing.T, path string, stdin io.Reader, stdout io.Writer, env []s
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	p := &process{Cmd: exec.CommandContext(ctx, path, args...)}
-	p.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
+	p.Env = append([]string{"PATH=" + os.Getenv("PATH"), envHome + "=" + t.TempDir()}, env...)
 	p.Stdin, p.Stdout, p.Stderr = stdin, stdout, &p.err
 	if stdout == nil {
 		p.Stdout = &p.out
@@ -159,5 +159,56 @@ func TestBinaryClosedPipe(t *testing.T) {
 	}
 	if got := p.err.String(); !strings.Contains(got, "stdout was closed") || strings.Contains(got, "goroutine") {
 		t.Errorf("stderr: %s", got)
+	}
+}
+
+// However a process ends, its session goes on: the turns are numbered on, and
+// the model is told what became of the call that was running.
+func TestBinaryGoesOn(t *testing.T) {
+	path := binary(t)
+	for _, tt := range []struct {
+		name   string
+		signal os.Signal
+		told   string
+		says   string
+	}{
+		{"kill -9", os.Kill, dsh.TextOutcomeUnknown, "turn 1 was interrupted before its end; it is closed, with an error as the result of 1 call"},
+		{"SIGTERM", syscall.SIGTERM, "", ""},
+		{"Ctrl-C", os.Interrupt, "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			home, dir := t.TempDir(), project(t)
+			pids := filepath.Join(t.TempDir(), "pids")
+			line := `echo $$ > ` + pids + `; exec sleep 300`
+			srv := llmtest.NewServer(t,
+				llmtest.ToolCalls(dsh.ToolCall{ID: "c", Name: "shell", Arguments: `{"command":` + strconv.Quote(line) + `}`}), llmtest.Text("I see"))
+			env := []string{envHome + "=" + home, envBaseURL + "=" + srv.URL}
+			p := start(t, path, nil, nil, env, "run", "--provider", "openai", "--model", "m", "--cwd", dir, "hi")
+			await(t, "the command", func() bool { return len(readPIDs(pids)) > 0 })
+			if err := p.Process.Signal(tt.signal); err != nil {
+				t.Fatal(err)
+			}
+			p.ends(t)
+			for _, pid := range readPIDs(pids) {
+				_ = syscall.Kill(pid, syscall.SIGKILL) // nobody else ends it after kill -9
+			}
+
+			p = start(t, path, nil, nil, env, "run", "--continue", "--cwd", dir, "-o", "json", "what happened?")
+			if code := p.ends(t); code != exitOK {
+				t.Fatalf("exit code %d\n%s", code, p.err.String())
+			}
+			if got := p.out.String(); !strings.Contains(got, `"turn":2,`) || !strings.Contains(got, `"text":"I see"`) || !strings.Contains(got, `"resumed":true`) {
+				t.Errorf("result %s", got)
+			}
+			if !strings.Contains(p.err.String(), tt.says) {
+				t.Errorf("stderr lacks %q:\n%s", tt.says, p.err.String())
+			}
+			var b body
+			srv.Requests()[1].Decode(t, &b)
+			said := b.said()
+			if !strings.HasPrefix(said, "user: hi\nassistant: \ntool: "+tt.told) || !strings.HasSuffix(said, "\nuser: what happened?") || b.Model != "m" {
+				t.Errorf("%s was asked:\n%s", b.Model, said)
+			}
+		})
 	}
 }

@@ -49,10 +49,10 @@ func (a *app) drive(ctx context.Context, set settings, prompt string) (code int,
 	var followed, guarded sync.WaitGroup
 	followed.Go(d.follow)
 
-	// What is sent is in the log when Followup returns, so an interrupt finds
-	// a turn to cancel.
+	// What is sent is in the log when it is taken, so an interrupt finds a turn
+	// to cancel.
 	quiet := context.WithoutCancel(ctx)
-	err = d.agent.Followup(quiet, dsh.UserText(prompt))
+	err = d.prompt(quiet, prompt)
 	guarded.Go(func() { d.guard(ctx, settled) })
 	if err == nil {
 		err = d.agent.WaitIdle(quiet)
@@ -60,7 +60,11 @@ func (a *app) drive(ctx context.Context, set settings, prompt string) (code int,
 	close(settled)
 	guarded.Wait()
 	state, stateErr := d.agent.State(quiet)
-	err = errors.Join(err, stateErr, d.rt.Close(quiet))
+	if closeErr := d.rt.Close(quiet); errors.Is(err, runtime.ErrNotDurable) {
+		err = unusable(d.set.place, err) // the rest follows from it
+	} else {
+		err = errors.Join(err, stateErr, closeErr)
+	}
 	followed.Wait()
 	d.tree.reader.Wait()
 	d.progress.stop()
@@ -77,6 +81,7 @@ func (d *drive) open(ctx context.Context) error {
 		Providers:  map[string]llm.Provider{d.set.provider: d.set.served},
 		Limits:     limits,
 		Tools:      d.set.tools,
+		Store:      d.set.sessions,
 		Hooks:      slices.Concat(defaultHooks(d.set.config), []any{d.progress.watch, d.tree}, d.app.hooks),
 		Logger:     d.logger(),
 		Delegation: runtime.Delegation{MaxDepth: d.set.maxDepth, MaxChildren: d.set.maxChildren},
@@ -85,16 +90,50 @@ func (d *drive) open(ctx context.Context) error {
 		return err
 	}
 	d.rt = rt
-	cfg := d.set.config
-	d.agent, err = rt.Create(ctx, runtime.Spec{
-		ReasoningEffort: cfg.ReasoningEffort, Temperature: cfg.Temperature, TopP: cfg.TopP, Seed: cfg.Seed, Stop: cfg.Stop,
-		Provider: d.set.provider, Model: d.set.model, MaxTokens: d.set.maxTokens,
-		System: d.set.system, CWD: d.set.cwd, MaxParallelToolCalls: d.set.maxParallel,
-	})
-	if err != nil {
+	if d.agent, err = d.make(ctx); err != nil {
 		return errors.Join(err, rt.Close(ctx))
 	}
 	return nil
+}
+
+// make makes the agent, on a new session or on the one that goes on.
+func (d *drive) make(ctx context.Context) (*runtime.Agent, error) {
+	cfg, past := d.set.config, d.set.past
+	spec := runtime.Spec{
+		ReasoningEffort: cfg.ReasoningEffort, Temperature: cfg.Temperature, TopP: cfg.TopP, Seed: cfg.Seed, Stop: cfg.Stop,
+		Provider: d.set.provider, Model: d.set.model, MaxTokens: d.set.maxTokens,
+		System: d.set.system, CWD: d.set.cwd, MaxParallelToolCalls: d.set.maxParallel,
+	}
+	if past.sameRoute(d.set.route) {
+		spec.Provider, spec.Model = "", "" // then the rest of the request's header is the session's, too
+	}
+	switch {
+	case past == nil:
+		return d.rt.Create(ctx, spec)
+	case past.fork:
+		return d.rt.Fork(ctx, past.id, past.boundary, spec)
+	}
+	spec.ID = dsh.AgentID(past.id) // as it had when it was made
+	a, err := d.rt.Resume(ctx, past.id, spec)
+	if err != nil {
+		return nil, explain(err, past.id)
+	}
+	return a, nil
+}
+
+// prompt gives the agent its prompt or, without one, has it run what is pending.
+func (d *drive) prompt(ctx context.Context, text string) error {
+	if text != "" {
+		return d.agent.Followup(ctx, dsh.UserText(text))
+	}
+	s, err := d.agent.State(ctx)
+	switch {
+	case err != nil:
+		return err
+	case s.Inbox.Empty():
+		return fmt.Errorf("nothing is pending in session %s, so a prompt is needed", d.agent.Session())
+	}
+	return d.agent.Wake(ctx)
 }
 
 // logger writes the runtime's own messages to stderr: errors, and with
@@ -110,10 +149,11 @@ func (d *drive) logger() *zap.Logger {
 }
 
 func (d *drive) announce() {
-	d.progress.start(d.agent.Session())
+	d.progress.start(d.agent)
 	s := started{
 		Version: outputVersion, Type: "start", Session: d.agent.Session(), Agent: d.agent.ID(),
 		Provider: d.set.provider, Model: d.set.model, CWD: d.set.cwd, Tools: []string{},
+		origin: d.set.origin(),
 	}
 	for _, t := range d.set.tools {
 		s.Tools = append(s.Tools, t.Schema().Name)
@@ -121,18 +161,33 @@ func (d *drive) announce() {
 	d.view.start(s)
 }
 
-// follow shows the log until it is closed.
+// follow shows what the run logs until the log is closed. What closes a turn
+// that a crash left open is the run's, but none of its turns.
 func (d *drive) follow() {
 	ledger := d.tree.account()
-	for ev, err := range d.agent.Follow(context.Background(), 0) {
+	closing := d.set.past != nil && !d.set.past.fork
+	for ev, err := range d.agent.Follow(context.Background(), d.agent.Loaded()) {
 		if err != nil {
 			d.progress.line(fail, "reading the log: %v", err)
 			return
 		}
-		d.record.add(ev)
 		d.tree.event(ev, nil, ledger)
+		if closing = closing && closes(ev); closing {
+			d.progress.closes(ev)
+			continue
+		}
+		d.record.add(ev)
 		d.progress.event(ev)
 	}
+}
+
+// closes reports whether an event may be one of those that close a turn.
+func closes(ev dsh.Event) bool {
+	switch ev.Type() {
+	case dsh.TypeToolFinished, dsh.TypeStepEnd, dsh.TypeTurnEnd:
+		return true
+	}
+	return false
 }
 
 // guard cancels the turn when something from outside asks for it. Pending
@@ -196,6 +251,7 @@ func (d *drive) finish(pending int, err error) (int, error) {
 	if r.ended {
 		end.Ending, end.Cause = r.ending.Kind, string(r.ending.Cause.Kind)
 	}
+	end.Session = d.agent.Session()
 	d.progress.end(r, end, time.Since(d.begun))
 	if err := d.give(end, err); err != nil {
 		return exitFailed, err
@@ -206,15 +262,19 @@ func (d *drive) finish(pending int, err error) (int, error) {
 // give hands the result to the view. An error of the runtime itself takes the
 // place of how the turn ended.
 func (d *drive) give(end result, err error) error {
-	end.Version, end.Type = outputVersion, "result"
+	end.Version, end.Type, end.origin = outputVersion, "result", d.set.origin()
 	end.Provider, end.Model = d.set.provider, d.set.model
 	end.DurationMs = time.Since(d.begun).Milliseconds()
 	if d.agent != nil {
 		end.Session, end.Agent = d.agent.Session(), d.agent.ID()
+	} else if p := d.set.past; p != nil && !p.fork {
+		end.Session = p.id
 	}
 	if err != nil {
-		f := dsh.AsFailure(err)
-		end.OK, end.ExitCode, end.Error = false, exitFailed, &problem{string(f.Code), f.Message}
+		end.OK, end.ExitCode, end.Error = false, exitFailed, problemOf(err)
+	}
+	if end.Children == nil {
+		end.Children = []childResult{}
 	}
 	d.view.end(end)
 	return err

@@ -324,7 +324,7 @@ func TestContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	code := make(chan int)
 	go func() {
-		code <- execute(ctx, remote(srv, "hi"), strings.NewReader(""), &s.out, &s.err, func(string) string { return "" }, nil)
+		code <- execute(ctx, remote(srv, "--store", "memory", "hi"), strings.NewReader(""), &s.out, &s.err, func(string) string { return "" }, nil)
 	}()
 	await(t, "text", func() bool { return s.out.String() == "some" })
 	cancel()

@@ -58,9 +58,22 @@ type shot struct {
 // newShot makes one whose goroutines must be gone when the test ends.
 func newShot(t *testing.T) *shot {
 	t.Helper()
+	return shotIn(t, newHome(t))
+}
+
+// newHome makes a home directory, which is removed when all goroutines of the
+// test are gone.
+func newHome(t *testing.T) string {
+	t.Helper()
+	home := t.TempDir()
 	t.Cleanup(func() { goleak.VerifyNone(t) })
+	return home
+}
+
+// shotIn makes one in a home directory.
+func shotIn(t *testing.T, home string) *shot {
 	return &shot{
-		t: t, env: map[string]string{}, stdin: strings.NewReader(""),
+		t: t, env: map[string]string{envHome: home}, stdin: strings.NewReader(""),
 		signals: make(chan os.Signal, 4), code: make(chan int, 1),
 	}
 }
@@ -127,8 +140,14 @@ func remote(srv *llmtest.Server, more ...string) []string {
 	return append([]string{"run", "--provider", "openai", "--base-url", srv.URL, "--model", "m"}, more...)
 }
 
-// stream parses the lines of stream-json.
+// stream parses the lines of stream-json of a new session.
 func stream(t *testing.T, out string) (events []dsh.Event, last result) {
+	t.Helper()
+	return streamFrom(t, 0, out)
+}
+
+// streamFrom parses those of one that has so many events.
+func streamFrom(t *testing.T, next dsh.Seq, out string) (events []dsh.Event, last result) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 	for i, line := range lines {
@@ -156,9 +175,10 @@ func stream(t *testing.T, out string) (events []dsh.Event, last result) {
 			if err := json.Unmarshal(head.Event, &ev); err != nil {
 				t.Fatalf("line %d: %v: %s", i, err, line)
 			}
-			if ev.Seq != dsh.Seq(len(events)) {
-				t.Fatalf("line %d holds event %d, want %d", i, ev.Seq, len(events))
+			if ev.Seq != next {
+				t.Fatalf("line %d holds event %d, want %d", i, ev.Seq, next)
 			}
+			next += ev.Span()
 			events = append(events, ev)
 		case "result":
 			if err := json.Unmarshal([]byte(line), &last); err != nil {

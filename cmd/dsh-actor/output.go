@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dsh-actor/dsh-actor/actors/llm"
+	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
@@ -44,6 +46,17 @@ type started struct {
 	Model    string        `json:"model"`
 	CWD      string        `json:"cwd"`
 	Tools    []string      `json:"tools"`
+	origin
+}
+
+// origin is where a run's session is and comes from.
+type origin struct {
+	Store   string `json:"store,omitempty"`   // "memory" keeps nothing
+	Resumed bool   `json:"resumed,omitempty"` // the session was there before
+	// ForkedFrom is the session that this one is a copy of, ForkedAt how many
+	// events were copied.
+	ForkedFrom dsh.SessionID `json:"forked_from,omitempty"`
+	ForkedAt   *dsh.Seq      `json:"forked_at,omitempty"`
 }
 
 // result is the object of json and the last line of stream-json.
@@ -71,14 +84,32 @@ type result struct {
 	DurationMs int64         `json:"duration_ms"`
 	Pending    int           `json:"pending"`
 	Error      *problem      `json:"error,omitempty"`
+	origin
 }
 
 // problem is why a run is not ok. Codes are those of the failure, or
 // MAX_TOKENS, TIME_LIMIT, BLOCKED, INTERRUPTED, ABORTED, OUTPUT_CLOSED or
-// NOT_ENDED.
+// NOT_ENDED, or, for a run that has not begun, STORE_UNUSABLE, SESSION_IN_USE or
+// SESSION_UNREADABLE.
 type problem struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
+}
+
+// problemOf returns the problem of a run that an error ended or kept from
+// beginning.
+func problemOf(err error) *problem {
+	f := dsh.AsFailure(err)
+	code := string(f.Code)
+	switch {
+	case errors.Is(err, errUnusable):
+		code = "STORE_UNUSABLE"
+	case errors.Is(err, session.ErrInUse):
+		code = "SESSION_IN_USE"
+	case unreadable(err):
+		code = "SESSION_UNREADABLE"
+	}
+	return &problem{code, f.Message}
 }
 
 // tokens is the usage of all requests of a run, failed ones included. The

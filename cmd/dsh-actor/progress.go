@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dsh-actor/dsh-actor/cmd/dsh-actor/config"
 	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/runtime"
 )
 
 // A progress tells on stderr what an agent does. Its lines are for people;
@@ -26,6 +28,7 @@ type progress struct {
 	midline bool               // stdout's line is open
 	shared  bool               // stdout and stderr are one terminal
 	silence silence
+	lost    int // calls of an interrupted turn
 }
 
 func newProgress(a *app, set settings, watch *stopwatch) *progress {
@@ -40,15 +43,15 @@ func newProgress(a *app, set settings, watch *stopwatch) *progress {
 }
 
 // start says who answers.
-func (p *progress) start(session dsh.SessionID) {
+func (p *progress) start(a *runtime.Agent) {
 	if p.set.note != "" {
 		p.line(warn, "%s", p.set.note)
 	}
 	if p.set.problems != nil {
 		p.line(warn, "%v", p.set.problems)
 	}
+	p.session(a)
 	if p.set.verbose {
-		p.line(faint, "session %s", session)
 		where := ""
 		if p.set.baseURL != "" {
 			where = " at " + p.set.baseURL
@@ -56,6 +59,55 @@ func (p *progress) start(session dsh.SessionID) {
 		p.line(faint, "provider %s, model %s%s, %s, in %s", p.set.provider, p.set.model, where, plural(len(p.set.tools), "tool"), p.set.cwd)
 	}
 	p.silence.begin(p.app.quiet, p.still)
+}
+
+// session says in which session the run is, and what it found there. One that is
+// not kept is nobody's business.
+func (p *progress) session(a *runtime.Agent) {
+	if p.set.store == config.StoreMemory && !p.set.verbose {
+		return
+	}
+	text := "session " + string(a.Session())
+	past := p.set.past
+	switch {
+	case past == nil:
+	case past.fork:
+		text += fmt.Sprintf(", a copy of %s up to event %d", past.id, past.boundary)
+	default:
+		text += ", with " + plural(past.turns, "turn") + " so far"
+	}
+	p.line(faint, "%s", text)
+	p.repairs()
+	if past != nil && past.tools != nil && len(p.set.tools) < len(toolNames) && !p.set.toolsGiven {
+		p.line(faint, "tools as before: %s; --tools names others", first(strings.Join(past.tools, ", "), noTools))
+	}
+	if past != nil && past.pending > 0 {
+		p.line(warn, "still pending, and coming first: %s", plural(past.pending, "message"))
+	}
+}
+
+// repairs tells what the store had to repair, of this session or of a
+// sub-agent's.
+func (p *progress) repairs() {
+	for _, r := range p.set.mended.take() {
+		p.line(warn, "a crash had torn the end of the log of session %s: %s cut off, and what could be read of it kept: %s",
+			r.ID, plural(int(r.Dropped), "byte"), plural(r.Recovered, "event"))
+	}
+}
+
+// closes tells of a turn that a crash had left open.
+func (p *progress) closes(ev dsh.Event) {
+	switch d := ev.Data.(type) {
+	case dsh.ToolFinished:
+		p.lost++
+	case dsh.TurnEnd:
+		without := ""
+		if p.lost > 0 {
+			without = ", with an error as the result of " + plural(p.lost, "call")
+		}
+		p.line(warn, "turn %d was interrupted before its end; it is closed%s", d.Turn, without)
+	default:
+	}
 }
 
 // stop ends what start began.
@@ -182,6 +234,7 @@ func (p *progress) still(d time.Duration) {
 
 // end tells how the run ended.
 func (p *progress) end(r *record, end result, took time.Duration) {
+	p.repairs()
 	c, how := good, string(end.Ending)
 	if end.Error != nil {
 		c = fail
@@ -199,6 +252,12 @@ func (p *progress) end(r *record, end result, took time.Duration) {
 	p.line(c, "%s", strings.Join(append(parts, count(r.usage)), " · ")+priced(end.Cost)+" · "+short(took))
 	if end.Pending > 0 {
 		p.line(warn, "%s accepted and not processed: still pending in session %s", plural(end.Pending, "message"), end.Session)
+	}
+	if more := p.set.goOn(end.Session); more != "" && (p.app.stderr.terminal || p.set.verbose) {
+		if end.Pending == 0 {
+			more += ` "…"`
+		}
+		p.line(faint, "to go on: %s", more)
 	}
 }
 

@@ -10,12 +10,15 @@ import (
 // maxPrompt bounds what is read as a prompt, in bytes.
 const maxPrompt = 16 << 20
 
-// prompt returns the prompt from its one source. A signal while it is read
-// ends the command: nothing has begun.
-func (a *app) prompt(file string, args []string) (string, error) {
+// prompt returns the prompt from its one source, or "" for a session in which
+// input is pending and goes on without one. A signal while it is read ends the
+// command: nothing has begun.
+func (a *app) prompt(file string, args []string, p *past) (string, error) {
 	var text, from string
 	var err error
+	optional := p != nil && !p.fork && file == "" && len(args) == 0
 	switch {
+	case optional && isTerminal(a.stdin):
 	case file != "" && len(args) > 0:
 		return "", usagef("the prompt comes from the argument or from -f, not from both")
 	case file != "":
@@ -33,6 +36,11 @@ func (a *app) prompt(file string, args []string) (string, error) {
 	case err != nil:
 		return "", err
 	case a.code != exitOK:
+		return "", nil
+	case optional && strings.TrimSpace(text) == "":
+		if p.pending == 0 && !p.torn {
+			return "", usagef("nothing is pending in session %s, so a prompt is needed: as an argument, with -f FILE, or piped in", p.id)
+		}
 		return "", nil
 	case strings.TrimSpace(text) == "":
 		return "", usagef("the prompt is empty%s", strings.TrimRight(" "+from, " "))

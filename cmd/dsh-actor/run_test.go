@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -133,6 +134,17 @@ func TestUsage(t *testing.T) {
 		{args: []string{"run", "--cwd", "/not/here", "hi"}, want: "--cwd: there is no directory /not/here"},
 		{args: []string{"run", "--cwd", empty, "hi"}, want: "is not a directory"},
 		{args: []string{"run", "--system", "You are {{name}}.", "hi"}, want: "{{name}} has no value"},
+		{args: []string{"run", "--resume", "a", "--continue", "hi"}, want: "--resume and --continue exclude each other"},
+		{args: []string{"run", "-c", "--fork", "a", "--resume", "a", "hi"}, want: "--resume and --continue and --fork exclude each other"},
+		{args: []string{"run", "--resume", "", "hi"}, want: "the ID of a session is empty"},
+		{args: []string{"run", "--resume", "nobody", "hi"}, want: "there is no session nobody; 'dsh-actor sessions list' shows what there is"},
+		{args: []string{"run", "--fork", "nobody", "hi"}, want: "there is no session nobody"},
+		{args: []string{"run", "--fork", "a@1@2", "hi"}, want: `not "1@2"`},
+		{args: []string{"run", "--store", "memory", "--resume", "a", "hi"}, want: "--store memory keeps nothing that --resume could find"},
+		{args: []string{"run", "--store", "memory", "-c"}, want: "--store memory keeps nothing that --continue could find"},
+		{args: []string{"run", "--store", "memory", "--sessions-dir", "x", "hi"}, want: "--sessions-dir does not go with --store memory"},
+		{args: []string{"run", "--store", "memroy", "hi"}, want: `--store "memroy" is not one of jsonl, memory; did you mean memory?`},
+		{args: []string{"run", "hi"}, env: map[string]string{"DSH_ACTOR_STORE": "disk"}, want: `DSH_ACTOR_STORE "disk" is not one of`},
 		{args: []string{"version", "now"}, want: "takes no argument"},
 		{args: []string{"tools", "now"}, want: "takes no argument"},
 	} {
@@ -206,7 +218,7 @@ func TestEnvironment(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newShot(t)
 			srv := llmtest.NewServer(t, llmtest.Text("fine"))
-			s.env = tt.env
+			maps.Copy(s.env, tt.env)
 			s.env[envBaseURL] = srv.URL
 			s.want(exitOK, append(append([]string{"run", "-o", "json"}, tt.args...), "hi")...)
 			var body struct{ Model string }
@@ -272,7 +284,7 @@ func TestColours(t *testing.T) {
 		var w tty
 		a := newApp(strings.NewReader(""), &w, &w, func(name string) string { return tt.env[name] })
 		a.pace = 0
-		if code := a.execute(t.Context(), []string{"run", "--tools", "none", "hi"}, nil); code != exitOK {
+		if code := a.execute(t.Context(), []string{"run", "--store", "memory", "--tools", "none", "hi"}, nil); code != exitOK {
 			t.Fatalf("exit code %d: %s", code, w.String())
 		}
 		if got := strings.Contains(w.String(), "\x1b["); got != tt.want {

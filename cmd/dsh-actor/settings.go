@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -22,12 +23,14 @@ const defaultSystem = `You work in the directory {{cwd}} for somebody who starte
 // settings are the checked flags of run.
 type settings struct {
 	route
+	keeping
 	system      string
 	cwd         string
 	config      *config.Loaded
 	maxTokens   int
 	maxParallel int
 	tools       []tool.Tool
+	toolsGiven  bool
 	maxDepth    int // as the runtime has it: negative forbids
 	maxChildren int
 	problems    error // of kinds of sub-agents, which go without them
@@ -37,17 +40,34 @@ type settings struct {
 }
 
 // settings checks the flags and reports every problem at once.
-func (a *app) settings(f *runFlags, changed func(flag string) bool) (settings, error) {
-	var errs []error
-	note := func(err error) { errs = append(errs, err) }
+func (a *app) settings(ctx context.Context, f *runFlags, changed func(flag string) bool) (settings, error) {
 	set := settings{
-		system: defaultSystem, maxParallel: f.maxParallel,
+		system: defaultSystem, maxParallel: f.maxParallel, maxDepth: f.maxDepth, maxChildren: f.maxChildren,
 		timeout: f.timeout, output: f.output, verbose: f.verbose,
 	}
 	if changed("system") {
 		set.system = f.system
 	}
-	note(checkSystem(set.system))
+	if f.maxDepth == 0 {
+		set.maxDepth = -1
+	}
+	errs := f.check(changed)
+	var err error
+	if set.keeping, err = a.keep(ctx, f, changed); err != nil {
+		errs = append(errs, err) // what the session would have told is not known
+	} else {
+		errs = append(errs, a.equip(f, changed, &set)...)
+	}
+	slices.SortStableFunc(errs, func(a, b error) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	return set, errors.Join(errs...)
+}
+
+// check returns what is wrong with single flags.
+func (f *runFlags) check(changed func(flag string) bool) (errs []error) {
+	note := func(err error) { errs = append(errs, err) }
+	if changed("system") {
+		note(checkSystem(f.system))
+	}
 	note(oneOf("--output", f.output, outputs))
 	for flag, value := range map[string]int{"max-tokens": f.maxTokens, "max-parallel-tools": f.maxParallel} {
 		if value < 0 || value == 0 && changed(flag) {
@@ -60,19 +80,8 @@ func (a *app) settings(f *runFlags, changed func(flag string) bool) (settings, e
 	if f.maxChildren < 1 {
 		note(usagef("--max-children is %d; it must be at least 1", f.maxChildren))
 	}
-	set.maxDepth, set.maxChildren = f.maxDepth, f.maxChildren
-	if f.maxDepth == 0 {
-		set.maxDepth = -1
-	}
 	if f.timeout < 0 || f.timeout == 0 && changed("timeout") {
 		note(usagef("--timeout is %v; it must be more than 0", f.timeout))
-	}
-	var err error
-	if set.cwd, err = workingDirectory(f.cwd); err != nil {
-		note(err)
-	} else {
-		set.tools, err = a.pickTools(f, changed("tools"), &set)
-		note(err)
 	}
 	for _, flag := range []struct {
 		name  string
@@ -83,16 +92,40 @@ func (a *app) settings(f *runFlags, changed func(flag string) bool) (settings, e
 			note(usagef("--%s is %v; it must be between 0 and %v", flag.name, flag.value, flag.most))
 		}
 	}
-	cfg, err := config.Load(config.Sources{CWD: set.cwd, Env: a.env, Flags: f.given(changed)})
-	if err != nil {
-		note(err)
+	return errs
+}
+
+// equip finds the directory, the tools and who answers.
+func (a *app) equip(f *runFlags, changed func(flag string) bool, set *settings) (errs []error) {
+	var err error
+	if set.cwd, err = set.past.directory(f.cwd); err != nil {
+		errs = append(errs, err)
 	} else {
-		set.config, set.maxTokens = cfg, cfg.MaxTokens
-		set.route, err = a.route(f, cfg, a.stalling)
-		note(err)
+		set.toolsGiven = changed("tools")
+		set.tools, err = a.pickTools(f, set.toolsGiven, set)
+		errs = append(errs, err)
 	}
-	slices.SortStableFunc(errs, func(a, b error) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
-	return set, errors.Join(errs...)
+	given := f.given(changed)
+	set.past.defaults(given)
+	cfg, err := config.Load(config.Sources{CWD: set.cwd, Env: a.env, Flags: given})
+	if err != nil {
+		return append(errs, err)
+	}
+	set.config, set.maxTokens = cfg, cfg.MaxTokens
+	named := changed("provider")
+	if set.past != nil && !named {
+		if err := set.past.known(cfg); err != nil {
+			return append(errs, err)
+		}
+	}
+	set.route, err = a.route(f, cfg, a.stalling)
+	if set.past != nil && !named && set.provider == providerDemo && set.note == "" {
+		set.note = "the scripted demo answers, as it did before in this session; name another provider with --provider"
+	}
+	if set.past != nil && set.past.persona != "" && !changed("system") {
+		set.system = set.past.persona
+	}
+	return append(errs, err)
 }
 
 // given returns the values of the flags that were given, by key of the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dsh-actor/dsh-actor/actors/session/jsonl"
+	"github.com/dsh-actor/dsh-actor/cmd/dsh-actor/config"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
@@ -18,7 +20,7 @@ import (
 const sessionsName = "sessions"
 
 // openStore opens the store of sessions in dir or, if that is empty, where the
-// configuration and the environment say. Nothing is made before the first
+// user's configuration and the environment say. Nothing is made before the first
 // session.
 func (a *app) openStore(dir string, opts jsonl.Options) (*jsonl.Store, error) {
 	dir, err := a.sessionsDirectory(dir)
@@ -29,19 +31,39 @@ func (a *app) openStore(dir string, opts jsonl.Options) (*jsonl.Store, error) {
 	return jsonl.Open(dir, opts)
 }
 
+var errNoHome = errors.New("there is no home directory to keep sessions in; set DSH_ACTOR_SESSIONS_DIR or DSH_ACTOR_HOME")
+
 // sessionsDirectory returns where the sessions are.
 func (a *app) sessionsDirectory(dir string) (string, error) {
 	if dir == "" {
-		dir = a.env("DSH_ACTOR_SESSIONS_DIR")
+		own, err := config.Load(config.Sources{Env: a.env})
+		if err != nil {
+			return "", err
+		}
+		dir = own.SessionsDir()
 	}
 	if dir == "" {
 		home := a.homeDirectory()
 		if home == "" {
-			return "", errors.New("there is no home directory to keep sessions in; set DSH_ACTOR_SESSIONS_DIR or DSH_ACTOR_HOME")
+			return "", errNoHome
 		}
 		dir = filepath.Join(home, sessionsName)
 	}
 	return filepath.Abs(dir)
+}
+
+// checkWritable returns why no session can be made in the directory of a store,
+// which is made if it is not there.
+func checkWritable(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, ".writable"), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_ = os.Remove(f.Name()) // another run may have; what a crash leaves is used again
+	return f.Close()
 }
 
 // leastPrefix is how much of an ID is enough to mean a session.
@@ -55,7 +77,8 @@ func findSession(ctx context.Context, store *jsonl.Store, name string) (dsh.Sess
 		return "", usagef("the ID of a session is empty")
 	}
 	var begin []string
-	for h := range store.List(ctx) {
+	for h, err := range store.List(ctx) {
+		_ = err // of one log, which has a name all the same
 		switch {
 		case string(h.ID) == name:
 			return h.ID, nil

@@ -22,11 +22,14 @@ var toolNames = []string{
 }
 
 // pickTools returns the tools that --tools names; changed tells a flag that
-// was given from one that was not.
+// was given from one that was not. A session that goes on has those it had.
 func (a *app) pickTools(f *runFlags, changed bool, set *settings) ([]tool.Tool, error) {
 	names := f.tools
 	if !changed {
 		names = toolNames
+		if set.past != nil && set.past.tools != nil {
+			names = set.past.tools
+		}
 		if f.maxDepth == 0 {
 			names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == delegationTool })
 		}

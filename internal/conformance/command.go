@@ -44,6 +44,8 @@ func tell(in loop.Input) command {
 		} else {
 			c.outside = runtime.Send(in.Message, in.Target, in.Wake)
 		}
+	case loop.Wake:
+		c.outside = runtime.Wake()
 	case loop.Replace:
 		c.outside = runtime.Replace(in.ID, in.Message)
 	case loop.Remove:

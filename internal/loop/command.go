@@ -15,6 +15,10 @@ func (m *Machine) command(in Input) error {
 		m.start(in.Source)
 	case Deliver:
 		return m.deliver(in)
+	case Wake:
+		if !m.inbox.Empty() {
+			m.wake()
+		}
 	case Replace:
 		return m.replacePending(in)
 	case Remove:

@@ -9,8 +9,8 @@ import (
 // An Input is what happens to a machine: a command from outside, the answer to
 // a question that an effect asked, or [Continue].
 //
-// Commands: [Start], [Deliver], [Replace], [Remove], [Clear], [Cancel],
-// [Maintain], [Append]. Answers, each exactly once per question: [Synced],
+// Commands: [Start], [Deliver], [Wake], [Replace], [Remove], [Clear],
+// [Cancel], [Maintain], [Append]. Answers, each exactly once per question: [Synced],
 // [Admitted], [Refused], [Prepared], [Derived], [StreamEnded], [Recovered],
 // [Settled], [ChildrenSettled], [HookFailed], [Classified], [Judged], [Ran], [Reviewed],
 // [Maintained]; and, any number of times before StreamEnded, [Streamed].
@@ -32,6 +32,10 @@ type (
 		Wake    bool
 		Front   bool
 	}
+
+	// Wake opens a turn if none is open and something is pending: what waits in
+	// the inbox of a resumed session needs nothing else.
+	Wake struct{}
 
 	// Replace puts a message where the one with ID is pending.
 	Replace struct {
@@ -194,6 +198,7 @@ type Prompt struct {
 
 func (Start) isInput()           {}
 func (Deliver) isInput()         {}
+func (Wake) isInput()            {}
 func (Replace) isInput()         {}
 func (Remove) isInput()          {}
 func (Clear) isInput()           {}
@@ -257,7 +262,7 @@ func position(in Input) (pos dsh.Pos, ok bool) {
 		return in.Pos, true
 	case Maintained:
 		return in.Pos, true
-	case Start, Deliver, Replace, Remove, Clear, Cancel, Maintain, Append, Continue:
+	case Start, Deliver, Wake, Replace, Remove, Clear, Cancel, Maintain, Append, Continue:
 	}
 	return dsh.Pos{}, false
 }

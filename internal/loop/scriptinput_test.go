@@ -21,6 +21,8 @@ func (p *player) input(pos dsh.Pos, verb, rest string) (Input, error) {
 		return Deliver{Message: message(rest), Target: dsh.NextStep, Wake: true}, nil
 	case "inject":
 		return Deliver{Message: message(rest), Target: dsh.NextStep}, nil
+	case "wake":
+		return Wake{}, nil
 	case "prepend":
 		target, rest := word(rest)
 		return Deliver{Message: message(rest), Target: dsh.Target(target), Front: true}, nil

@@ -42,7 +42,7 @@ func (s *sim) send(d Deliver) {
 
 // command gives a random command, or an answer that is late.
 func (s *sim) command() {
-	switch s.rng.IntN(28) {
+	switch s.rng.IntN(29) {
 	case 0, 1, 2, 3, 4, 5:
 		s.send(Deliver{Target: dsh.NextTurn, Wake: true})
 	case 6, 7, 8:
@@ -80,6 +80,8 @@ func (s *sim) command() {
 	case 25, 26:
 		s.late()
 	case 27:
+		s.feed(Wake{})
+	case 28:
 		if s.m.State() == (*executing)(nil).String() {
 			s.feed(ToolsFailed{Pos: s.m.Pos(), Err: errBroke})
 		}

@@ -61,6 +61,7 @@ start resume | logs | logs | logs | logs | logs
 followup x text | step: admitting | queues for a turn / queues for a turn, latches | queues for a turn, latches | queues for a turn, latches | queues for a turn, latches
 steer x text | step: admitting | queues for a step / queues for a turn, latches | queues for a turn, latches | queues for a step, latches / queues for a turn, latches | queues for a step, latches / queues for a turn, latches
 inject x text | queues for a step | queues for a step | queues for a step | queues for a step | queues for a step
+wake | step: admitting | nothing / latches | latches | latches | latches
 prepend next-turn x text | queues for a turn | queues for a turn | queues for a turn | queues for a turn | queues for a turn
 replace i x text | replaces | replaces | replaces | replaces | replaces
 replace none x text | refuses: not pending | refuses: not pending | refuses: not pending | refuses: not pending | refuses: not pending

@@ -232,6 +232,9 @@ func (w *watch) after(s *sim, in Input, refused error) {
 	if d, ok := in.(Deliver); ok && d.Wake && refused == nil {
 		w.wake(s, d)
 	}
+	if _, ok := in.(Wake); ok && len(w.pending(s.m)) > 0 {
+		w.latched = w.latched || w.waits(s) && !w.disposed
+	}
 	if s.m.Idle() && w.latched && len(w.pending(s.m)) > 0 {
 		fail("a wake was lost: the machine is idle, %d messages are pending", len(w.pending(s.m)))
 	}
@@ -254,14 +257,18 @@ func (w *watch) wake(s *sim, d Deliver) {
 	if i < 0 {
 		return // claimed at once
 	}
-	waits := w.aborted || s.m.Status() == hook.Idle || s.m.State() == borderNames[turnClosed]
-	w.latched = w.latched || waits && !w.disposed
+	w.latched = w.latched || w.waits(s) && !w.disposed
 	if w.aborted && target == dsh.NextStep && d.Target == dsh.NextTurn {
 		fail("%s was sent to %s and waits in %s", d.Message.ID, d.Target, target)
 	}
 	if w.aborted && target == dsh.NextStep {
 		fail("%s wakes an aborted machine and waits for its next step", d.Message.ID)
 	}
+}
+
+// waits reports whether what wakes has to wait for the end of the phase.
+func (w *watch) waits(s *sim) bool {
+	return w.aborted || s.m.Status() == hook.Idle || s.m.State() == borderNames[turnClosed]
 }
 
 // balance holds that each message that was accepted was claimed, discarded or

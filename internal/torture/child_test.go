@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/runtime"
 	"github.com/dsh-actor/dsh-actor/tool"
+	"github.com/dsh-actor/dsh-actor/toolset/subagent"
 )
 
 // childPlan is the variable that makes this test binary a process to be
@@ -101,6 +103,7 @@ func sumOf(m *dsh.Message) uint64 {
 type life struct {
 	plan
 	reliable bool // the model never fails
+	kids     atomic.Int64
 	mu       sync.Mutex
 	rng      *rand.Rand
 }
@@ -123,11 +126,22 @@ func (l *life) runtime() (*runtime.Runtime, error) {
 	if l.Forgetful {
 		store = forgetful{store, l.plan}
 	}
+	set, err := subagent.New(subagent.Options{NoControl: true})
+	if err != nil {
+		return nil, err
+	}
 	return runtime.New(runtime.Options{
-		Store:     store,
-		Providers: map[string]llm.Provider{"script": script.Func(script.Options{}, l.answer)},
-		Tools:     []tool.Tool{l.touch("touch", tool.Exclusive), l.touch("touches", tool.Parallel)},
+		Store:      store,
+		Providers:  map[string]llm.Provider{"script": script.Func(script.Options{}, l.answer)},
+		Tools:      append(set.Tools(), l.touch("touch", tool.Exclusive), l.touch("touches", tool.Parallel)),
+		Hooks:      set.Hooks(),
+		Delegation: runtime.Delegation{MaxDepth: 2, NewID: l.kid},
 	})
+}
+
+// kid names children over all lives.
+func (l *life) kid() dsh.SessionID {
+	return dsh.SessionID(fmt.Sprintf("c%d.%d", l.Life, l.kids.Add(1)))
 }
 
 // agent opens the session of the i-th agent, or makes it.
@@ -159,14 +173,30 @@ func (l *life) answer(req *dsh.Request) script.Response {
 	case n < 11:
 		a := script.Answer{Text: "Let me see.", Pieces: 3}
 		for i := range 1 + l.draw(3) {
-			name := []string{"touch", "touches"}[l.draw(2)]
+			name, args := []string{"touch", "touches"}[l.draw(2)], "{}"
+			if l.delegates(req.Session) {
+				name = "subagent"
+				args = fmt.Sprintf(`{"description":"part","prompt":"And here?","run_in_background":%t}`, l.draw(2) == 0)
+			}
 			id := fmt.Sprintf("%s/%d/%d.%d/%d", req.Session, l.Life, req.Pos.Turn, req.Pos.Step, i)
-			a.Calls = append(a.Calls, dsh.ToolCall{ID: dsh.CallID(id), Name: name, Arguments: "{}"})
+			a.Calls = append(a.Calls, dsh.ToolCall{ID: dsh.CallID(id), Name: name, Arguments: args})
 		}
 		return l.slowly(a.Response())
 	}
 	return l.slowly(script.Text("So it is, as far as anybody can tell.", 1+l.draw(12)))
 }
+
+// delegates draws whether an agent gives work away; those that work for another
+// rarely do.
+func (l *life) delegates(id dsh.SessionID) bool {
+	if isChild(id) {
+		return l.draw(20) == 0
+	}
+	return l.draw(10) == 0
+}
+
+// isChild tells a child's session by its name.
+func isChild(id dsh.SessionID) bool { return strings.HasPrefix(string(id), "c") }
 
 // slowly makes pauses somewhere in r.
 func (l *life) slowly(r script.Response) script.Response {

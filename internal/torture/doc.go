@@ -16,6 +16,10 @@
 //     of each request are the fold of the log up to its answer, and pass
 //     dsh.CheckRequest.
 //   - Closers are idempotent, and a resumed session takes the next prompt.
+//   - All this holds for the sessions of sub-agents, in the foreground and in
+//     the background, too. A resumed parent finds all of them. Nobody is told
+//     twice how a background child settled, and everybody once when all is
+//     resumed and closed; nobody believes that a child works which has no task.
 //
 // What an acknowledged message is promised: Start, Followup and Do return nil
 // when the message is durable. It is then in the log exactly once, whatever

@@ -73,6 +73,16 @@ func (p plan) file(id dsh.SessionID) string {
 	return found[0]
 }
 
+// ids returns the sessions whose logs have a file.
+func (p plan) ids() []dsh.SessionID {
+	dirs, _ := filepath.Glob(filepath.Join(p.Dir, "logs", "*", "*", "session.jsonl*")) // the pattern is right
+	ids := make([]dsh.SessionID, len(dirs))
+	for i, file := range dirs {
+		ids[i] = dsh.SessionID(filepath.Base(filepath.Dir(file)))
+	}
+	return ids
+}
+
 func (p plan) lengths(id dsh.SessionID) string { return filepath.Join(p.Dir, "lengths-"+string(id)) }
 
 // keep notes that a log is durable as it is.

@@ -47,7 +47,7 @@ func TestKills(t *testing.T) {
 	for ; goOn(); round++ {
 		p := plan{
 			Dir: t.TempDir(), Seed: rng.Uint64(),
-			Raw: round%2 == 1, Each: round%3 == 1, Forgetful: round%4 > 1,
+			Raw: round%4 > 1, Each: round%3 == 1, Forgetful: round%2 == 1,
 		}
 		w := newWitness(p)
 		for i := 0; i < perStore && goOn(); i++ {
@@ -62,9 +62,10 @@ func TestKills(t *testing.T) {
 		total.add(w.count)
 	}
 	t.Logf("%d kills survived on %d stores: looked at %d events, %d requests, %d tool bodies, %d closers, %d torn logs; "+
-		"%d messages acknowledged and none lost",
-		done, round, total.events, total.requests, total.bodies, total.closers, total.torn, total.acknowledged)
-	if total.events == 0 || total.requests == 0 || total.bodies == 0 || total.acknowledged == 0 {
+		"%d messages acknowledged and none lost; %d children, %d of them interrupted, parents told %d times",
+		done, round, total.events, total.requests, total.bodies, total.closers, total.torn, total.acknowledged,
+		total.children, total.interrupted, total.notices)
+	if total.events == 0 || total.requests == 0 || total.bodies == 0 || total.acknowledged == 0 || total.children == 0 {
 		t.Error("nothing happened that could have gone wrong")
 	}
 }
@@ -76,6 +77,9 @@ func (c *counts) add(d counts) {
 	c.closers += d.closers
 	c.torn += d.torn
 	c.acknowledged += d.acknowledged
+	c.children += d.children
+	c.interrupted += d.interrupted
+	c.notices += d.notices
 }
 
 // live runs a process until it is killed, or for a while, and looks at what it
@@ -86,8 +90,8 @@ func (w *witness) live(ctx context.Context, rng *rand.Rand, kill bool) error {
 	if err := w.process(ctx, rng, kill); err != nil {
 		return err
 	}
-	for i := range agents {
-		torn, err := w.tear(sessionOf(i), rng)
+	for _, id := range w.ids() {
+		torn, err := w.tear(id, rng)
 		if err != nil {
 			return err
 		}
@@ -105,6 +109,8 @@ func (w *witness) live(ctx context.Context, rng *rand.Rand, kill bool) error {
 	if err := w.resume(ctx); err != nil {
 		return fmt.Errorf("resumed: %w", err)
 	}
+	w.settled = true
+	defer func() { w.settled = false }()
 	return w.look(ctx)
 }
 
@@ -175,6 +181,9 @@ func (w *witness) resume(ctx context.Context) error {
 		var problems []error
 		for i := range agents {
 			a, err := l.agent(ctx, rt, i)
+			if err == nil {
+				err = w.finds(ctx, a)
+			}
 			if err == nil && pass == 0 {
 				id := dsh.MessageID(fmt.Sprintf("%s/%d/resumed", a.Session(), w.Life))
 				s := w.said[a.Session()]

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -20,6 +21,10 @@ type witness struct {
 	said  map[dsh.SessionID]*said
 	found map[dsh.SessionID][][]byte // the events of the last look
 	count counts
+
+	parents map[dsh.SessionID]dsh.SessionID // of children
+	logs    map[dsh.SessionID][]dsh.Event   // of the last look
+	settled bool                            // every session was resumed and closed before the look
 }
 
 // said is what was told of the messages of a session.
@@ -31,10 +36,16 @@ type said struct {
 // counts is what was looked at.
 type counts struct {
 	events, requests, bodies, closers, torn, acknowledged int
+	// children, how many of them were interrupted, and what parents were told
+	// of.
+	children, interrupted, notices int
 }
 
 func newWitness(p plan) *witness {
-	w := &witness{plan: p, said: map[dsh.SessionID]*said{}, found: map[dsh.SessionID][][]byte{}}
+	w := &witness{
+		plan: p, said: map[dsh.SessionID]*said{}, found: map[dsh.SessionID][][]byte{},
+		parents: map[dsh.SessionID]dsh.SessionID{}, logs: map[dsh.SessionID][]dsh.Event{},
+	}
 	for i := range agents {
 		w.said[sessionOf(i)] = &said{acknowledged: map[dsh.MessageID]bool{}, done: map[dsh.MessageID]bool{}}
 	}
@@ -78,7 +89,11 @@ func (w *witness) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for id := range w.said {
+	ids, err := w.sessions(ctx, store, requests)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
 		events, err := readLog(ctx, store, id)
 		if err != nil && !errors.Is(err, session.ErrNotFound) {
 			return fmt.Errorf("%s: %w", id, err)
@@ -95,12 +110,33 @@ func (w *witness) look(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", id, err)
 		}
 	}
-	for _, err := range store.List(ctx) {
+	return w.compareTold()
+}
+
+// sessions returns all sessions that there are or must be.
+func (w *witness) sessions(
+	ctx context.Context, store session.Store, requests map[dsh.SessionID][]served,
+) ([]dsh.SessionID, error) {
+	all := map[dsh.SessionID]bool{}
+	for h, err := range store.List(ctx) {
 		if err != nil {
-			return err
+			return nil, err
+		}
+		all[h.ID] = true
+		if isChild(h.ID) {
+			w.parents[h.ID] = h.ParentSession
 		}
 	}
-	return nil
+	for id := range w.said {
+		all[id] = true
+	}
+	for id := range w.found {
+		all[id] = true
+	}
+	for id := range requests {
+		all[id] = true
+	}
+	return slices.Sorted(maps.Keys(all)), nil
 }
 
 func readLog(ctx context.Context, store session.Store, id dsh.SessionID) ([]dsh.Event, error) {
@@ -153,11 +189,12 @@ func (w *witness) compare(id dsh.SessionID, events []dsh.Event, requests []serve
 	if again := dsh.Closers(events); !slices.EqualFunc(encoded(again), encoded(closers), bytes.Equal) {
 		return errors.New("closers differ from one time to the next")
 	}
-	return errors.Join(
-		compareRequests(whole, requests),
-		compareBodies(whole, bodies),
-		w.compareMessages(w.said[id], events),
-	)
+	w.logs[id] = events
+	err := errors.Join(compareRequests(whole, requests), compareBodies(whole, bodies))
+	if said := w.said[id]; said != nil {
+		err = errors.Join(err, w.compareMessages(said, events))
+	}
+	return err
 }
 
 // continues reports a gap, and what an earlier look found and this one does
@@ -255,14 +292,17 @@ func compareBodies(events []dsh.Event, bodies []string) error {
 		began[dsh.CallID(call)] = true
 	}
 	calls := map[dsh.CallID]int{}
+	delegated := map[dsh.CallID]bool{} // they leave no mark
 	for i := range events {
 		switch d := events[i].Data.(type) {
 		case dsh.ToolStarted:
 			calls[d.CallID]++
+			delegated[d.CallID] = d.Name == "subagent"
 		case dsh.ToolFinished:
 			call := d.Message.Content[0].(dsh.ToolResult).CallID
 			ran := began[call]
 			switch {
+			case delegated[call]:
 			case d.Error == nil && !ran:
 				return fmt.Errorf("%s has a result and its body never ran", call)
 			case d.Error != nil && (*d.Error == dsh.ToolNotStarted || *d.Error == dsh.ToolNotDispatched) && ran:
@@ -286,7 +326,9 @@ func (w *witness) compareMessages(s *said, events []dsh.Event) error {
 		switch d := events[i].Data.(type) {
 		case dsh.InboxSpliced:
 			for _, m := range d.Inserted {
-				accepted[m.ID]++
+				if _, ok := m.Source.(dsh.UserSource); ok {
+					accepted[m.ID]++
+				}
 			}
 		case dsh.UserMessage:
 			if _, ok := d.Message.Source.(dsh.UserSource); ok {

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/dsh-actor/dsh-actor/dsh"
@@ -65,4 +67,18 @@ func peekAs(path string, b box) (h dsh.SessionHeader, err error) {
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
+}
+
+// Stat returns what the file system says of the log with this header, as List
+// yields it: when it was last written, say. Its events are not read.
+func (s *Store) Stat(h *dsh.SessionHeader) (fs.FileInfo, error) {
+	dir, err := s.dirOf(h)
+	if err != nil {
+		return nil, fmt.Errorf("jsonl: stat %s: %w", h.ID, err)
+	}
+	info, err := os.Stat(filepath.Join(dir, s.box.name()))
+	if err != nil {
+		return nil, fmt.Errorf("jsonl: stat %s: %w", h.ID, err)
+	}
+	return info, nil
 }

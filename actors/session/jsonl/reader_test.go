@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/dsh"
@@ -153,4 +154,48 @@ func TestScanFile(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A view is a reader, and none is no log.
+func TestView(t *testing.T) {
+	s, _ := place(t, Raw, sample(t, sampleA))
+	owner, err := s.Open(t.Context(), sampleID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close()
+	var viewer session.Viewer = s
+	log, err := viewer.View(t.Context(), sampleID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := log.Read(t.Context(), 0, 0)
+	if got := len(jsonOf(events)); err != nil || got != 33 {
+		t.Errorf("%d events, %v", got, err)
+	}
+	if log, err := viewer.View(t.Context(), "nobody"); log != nil || !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("%v, %v", log, err)
+	}
+}
+
+// Stat knows a log by its header, and when it was written.
+func TestStat(t *testing.T) {
+	s, path := place(t, Zstd, boxed(sample(t, sampleA)))
+	at := time.Unix(1_700_000_000, 0)
+	if err := os.Chtimes(path, at, at); err != nil {
+		t.Fatal(err)
+	}
+	for h, err := range s.List(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := s.Stat(&h); err != nil || !info.ModTime().Equal(at) || !info.Mode().IsRegular() {
+			t.Errorf("%v, %v", info, err)
+		}
+	}
+	for _, h := range []dsh.SessionHeader{{ID: "nobody", CWD: "/srv/demo"}, {}} {
+		if info, err := s.Stat(&h); err == nil {
+			t.Errorf("%+v: %v", h, info)
+		}
+	}
 }

@@ -48,11 +48,12 @@ type Repair struct {
 // so are several stores, of several processes, in one directory. From its first
 // log on it keeps a descriptor of the directory, which goes with the store.
 type Store struct {
-	root   string
-	opts   Options
-	box    box
-	disk   disk
-	syncer syncer
+	root    string
+	opts    Options
+	box     box
+	disk    disk
+	syncer  syncer
+	lineage lineage
 
 	mu      sync.Mutex
 	created map[dsh.SessionID]*log // those without a file

@@ -20,9 +20,13 @@ type Store struct {
 	mu    sync.Mutex
 	logs  map[dsh.SessionID]*record
 	order []dsh.SessionID
+	below map[dsh.SessionID][]dsh.SessionID // in order, by parent
 }
 
-var _ session.Store = (*Store)(nil)
+var (
+	_ session.Store   = (*Store)(nil)
+	_ session.Lineage = (*Store)(nil)
+)
 
 // New returns an empty store.
 func New() *Store { return &Store{} }
@@ -66,6 +70,12 @@ func (s *Store) Create(_ context.Context, h dsh.SessionHeader) (session.Log, err
 	rec := &record{header: h}
 	s.logs[h.ID] = rec
 	s.order = append(s.order, h.ID)
+	if h.ParentSession != "" {
+		if s.below == nil {
+			s.below = map[dsh.SessionID][]dsh.SessionID{}
+		}
+		s.below[h.ParentSession] = append(s.below[h.ParentSession], h.ID)
+	}
 	return rec.own(), nil
 }
 
@@ -87,9 +97,19 @@ func (s *Store) Open(_ context.Context, id dsh.SessionID) (session.Log, error) {
 
 // List yields the headers in order of creation.
 func (s *Store) List(context.Context) iter.Seq2[dsh.SessionHeader, error] {
+	return s.headers(func() []dsh.SessionID { return s.order })
+}
+
+// Children yields the headers of the logs of a session's children.
+func (s *Store) Children(_ context.Context, parent dsh.SessionID) iter.Seq2[dsh.SessionHeader, error] {
+	return s.headers(func() []dsh.SessionID { return s.below[parent] })
+}
+
+// headers yields the headers of some logs; some is called with the lock held.
+func (s *Store) headers(some func() []dsh.SessionID) iter.Seq2[dsh.SessionHeader, error] {
 	return func(yield func(dsh.SessionHeader, error) bool) {
 		s.mu.Lock()
-		ids := slices.Clone(s.order)
+		ids := slices.Clone(some())
 		s.mu.Unlock()
 		for _, id := range ids {
 			s.mu.Lock()
@@ -111,7 +131,13 @@ func (s *Store) Delete(id dsh.SessionID) error {
 		return fmt.Errorf("memory: delete %s: %w", id, session.ErrNotFound)
 	}
 	delete(s.logs, id)
-	s.order = slices.DeleteFunc(s.order, func(o dsh.SessionID) bool { return o == id })
+	gone := func(o dsh.SessionID) bool { return o == id }
+	s.order = slices.DeleteFunc(s.order, gone)
+	if parent := rec.header.ParentSession; parent != "" {
+		if s.below[parent] = slices.DeleteFunc(s.below[parent], gone); len(s.below[parent]) == 0 {
+			delete(s.below, parent)
+		}
+	}
 	rec.mu.Lock()
 	rec.owner = nil
 	rec.mu.Unlock()

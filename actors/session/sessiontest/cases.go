@@ -288,6 +288,58 @@ var cases = []struct {
 			break // a list can be left
 		}
 	}},
+	{"lineage", "A store that finds children by itself finds those that a look at all headers finds, in the same order.", func(t *testing.T, s session.Store) {
+		kin, ok := s.(session.Lineage)
+		if !ok {
+			t.Skip("the store does not")
+		}
+		compare := func(when string) {
+			for _, parent := range []dsh.SessionID{"s-0", "s-1", "s-7", "nobody"} {
+				var got, want []dsh.SessionHeader
+				for h, err := range kin.Children(t.Context(), parent) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, h)
+				}
+				for h, err := range s.List(t.Context()) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if h.ParentSession == parent {
+						want = append(want, h)
+					}
+				}
+				if !reflect.DeepEqual(got, want) {
+					t.Errorf("%s: children of %s: %v, want %v", when, parent, got, want)
+				}
+			}
+		}
+		compare("empty")
+		for i := range 20 {
+			h := Header(dsh.SessionID(fmt.Sprintf("s-%d", i)))
+			h.CreatedAt += int64(i)
+			h.CWD = fmt.Sprintf("/srv/%d", i%3)
+			if h.ParentSession = dsh.SessionID(fmt.Sprintf("s-%d", i/8)); i == 0 {
+				h.ParentSession = ""
+			}
+			log, err := s.Create(t.Context(), h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			add(t, log, Turn(1, 0))
+			if i%2 == 0 {
+				closeLog(t, log)
+			}
+			compare(fmt.Sprintf("with %d", i+1))
+		}
+		for _, err := range kin.Children(t.Context(), "s-0") {
+			if err != nil {
+				t.Error(err)
+			}
+			break // it can be left
+		}
+	}},
 	{"big", "Events of megabytes and batches of thousands of events are nothing special.", func(t *testing.T, s session.Store) {
 		log := create(t, s, "a")
 		big := number(0, 1_790_000_000_000,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -31,6 +32,7 @@ var secretKeys = []string{"api_key", "apikey", "api-key", "key", "token", "secre
 
 // fixed are keys that have few values.
 var fixed = map[string][]string{
+	"store":                 Stores,
 	"dialect":               {"auto", "deepseek", "openai", "generic"},
 	"providers.*.truncated": {"require-done", "accept-finish"},
 	"retry.truncated":       {"never", "unseen", "always"},
@@ -184,6 +186,12 @@ func (c *checker) value(n *yaml.Node, at string) {
 		key = last
 	case len(parts) > 2 && parts[0] == "providers":
 		key = "providers.*." + last
+	}
+	if c.project && (parts[0] == "store" || parts[0] == "sessions") {
+		c.fail(n, "%s: a project's file may not say what becomes of your sessions; put it into your own file", at)
+	}
+	if at == "sessions.dir" && !filepath.IsAbs(n.Value) && !strings.HasPrefix(n.Value, home) {
+		c.fail(n, "%s: %q is neither a whole path nor one that begins with %s", at, n.Value, home)
 	}
 	if values, ok := fixed[key]; ok && !slices.Contains(values, n.Value) {
 		c.fail(n, "%s: %q is not one of %s", at, n.Value, strings.Join(values, ", "))

@@ -25,8 +25,29 @@ type Config struct {
 	Seed            *int64   `koanf:"seed"`
 	Stop            []string `koanf:"stop"`
 
+	// Store says what becomes of sessions: StoreJSONL, the default, or
+	// StoreMemory.
+	Store    string   `koanf:"store"`
+	Sessions Sessions `koanf:"sessions"`
+
 	Retry     Retry               `koanf:"retry"`
 	Providers map[string]Provider `koanf:"providers"`
+}
+
+// Stores that sessions can be in.
+const (
+	StoreJSONL  = "jsonl"  // files, in the format of dsh
+	StoreMemory = "memory" // nothing is kept
+)
+
+// Stores are all stores, the default first.
+var Stores = []string{StoreJSONL, StoreMemory}
+
+// Sessions configures where sessions are.
+type Sessions struct {
+	// Dir is a whole path, or one that begins with ~/; empty for the place in
+	// the home directory.
+	Dir string `koanf:"dir"`
 }
 
 // Retry configures policy/retry.

@@ -103,6 +103,8 @@ func TestProblems(t *testing.T) {
 		{"another one of", "providers: {x: {truncated: always}}\n", `"always" is not one of require-done, accept-finish`},
 		{"dialect", "providers: {x: {dialect: klingon}}\n", "is not one of auto, deepseek"},
 		{"shape", "providers: [a]\n", "providers does not hold keys"},
+		{"a store", "store: disk\n", `config.yaml:1: store: "disk" is not one of jsonl, memory`},
+		{"a relative path", "sessions: {dir: here}\n", `sessions.dir: "here" is neither a whole path nor one that begins with ~/`},
 		{"no value", "model:\n", "model is empty; leave the key out"},
 		{"a list", "model: [a]\n", "model is not one value"},
 		{"no YAML", "a: [\n", "config.yaml: "},
@@ -137,6 +139,8 @@ func TestAProjectIsNotTrusted(t *testing.T) {
 		"names a header":   {"", "providers: {x: {base_url: 'http://h/v1', headers_env: {X: HOME}}}\n", "may not say where secrets are found"},
 		"moves a provider": {"", "providers: {deepseek: {base_url: 'https://evil.test'}}\n", "not trusted with your key"},
 		"moves all":        {"", "base_url: https://evil.test\n", "not trusted with your key"},
+		"hides sessions":   {"", "store: memory\n", "may not say what becomes of your sessions"},
+		"moves sessions":   {"", "sessions: {dir: /tmp/theirs}\n", "may not say what becomes of your sessions"},
 		"to this machine":  {"", "providers: {deepseek: {base_url: 'http://127.0.0.1:1/v1'}}\n", ""},
 		"same as the user": {"providers: {deepseek: {base_url: 'https://mine.test'}}\n", "model: m\n", ""},
 	} {
@@ -159,6 +163,51 @@ func TestAProjectIsNotTrusted(t *testing.T) {
 }
 
 // What is configured arrives at the server.
+// Sessions are where the user or the environment says.
+func TestSessionsDir(t *testing.T) {
+	p := newPlace(t)
+	if got := p.must(nil).SessionsDir(); got != "" {
+		t.Errorf("unset: %q", got)
+	}
+	p.write(p.home, "sessions: {dir: ~/elsewhere}\n")
+	if got := p.must(nil).SessionsDir(); got != filepath.Join(p.home, "elsewhere") {
+		t.Errorf("the user's file: %q", got)
+	}
+	p.env["DSH_ACTOR_SESSIONS_DIR"] = "/srv/sessions"
+	if got := p.must(nil).SessionsDir(); got != "/srv/sessions" {
+		t.Errorf("the environment: %q", got)
+	}
+}
+
+// Without a project's directory there is no project, whatever the process's own
+// directory holds.
+func TestNoProject(t *testing.T) {
+	p := newPlace(t)
+	p.write(p.cwd, "model: project\n")
+	t.Chdir(p.cwd)
+	p.cwd = ""
+	if l := p.must(nil); l.Model != "" || len(l.Files) != 0 {
+		t.Errorf("loaded %v: %+v", l.Files, l.Config)
+	}
+}
+
+// Home is where the user's own file is.
+func TestHome(t *testing.T) {
+	for _, tt := range []struct {
+		env  map[string]string
+		want string
+	}{
+		{nil, ""},
+		{map[string]string{"HOME": "/h", "USERPROFILE": "/u"}, filepath.Join("/h", Dir)},
+		{map[string]string{"USERPROFILE": "/u"}, filepath.Join("/u", Dir)},
+		{map[string]string{"HOME": "/h", "DSH_ACTOR_HOME": "/own"}, "/own"},
+	} {
+		if got := Home(func(name string) string { return tt.env[name] }); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.env, got, tt.want)
+		}
+	}
+}
+
 func TestBuild(t *testing.T) {
 	srv := llmtest.NewServer(t)
 	srv.Respond(func(llmtest.Request) llmtest.Response { return llmtest.Text("ok") })

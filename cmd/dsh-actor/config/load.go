@@ -25,7 +25,7 @@ const (
 
 // Sources are where a configuration comes from.
 type Sources struct {
-	// CWD is the project's directory.
+	// CWD is the project's directory; empty for no project.
 	CWD string
 	// Env looks a variable up; empty means unset.
 	Env func(string) string
@@ -43,15 +43,43 @@ type Loaded struct {
 	project map[string]any // the project's file alone
 }
 
+// Home returns the user's own directory, or "" if there is no home: DSH_ACTOR_HOME
+// or the one in the home directory.
+func Home(env func(string) string) string {
+	if home := env(envHome); home != "" {
+		return home
+	}
+	if home := homeDirectory(env); home != "" {
+		return filepath.Join(home, Dir)
+	}
+	return ""
+}
+
+func homeDirectory(env func(string) string) string {
+	for _, name := range []string{"HOME", "USERPROFILE"} {
+		if home := env(name); home != "" {
+			return home
+		}
+	}
+	return ""
+}
+
+// home begins a path in the home directory.
+const home = "~/"
+
+// SessionsDir returns where sessions are, or "" if nothing says so.
+func (l *Loaded) SessionsDir() string {
+	dir := l.Sessions.Dir
+	if rest, ok := strings.CutPrefix(dir, home); ok {
+		return filepath.Join(homeDirectory(l.env), rest)
+	}
+	return dir
+}
+
 // userFile returns the user's file, or "" if there is no home.
 func (s Sources) userFile() string {
-	if home := s.Env(envHome); home != "" {
+	if home := Home(s.Env); home != "" {
 		return filepath.Join(home, File)
-	}
-	for _, name := range []string{"HOME", "USERPROFILE"} {
-		if home := s.Env(name); home != "" {
-			return filepath.Join(home, Dir, File)
-		}
 	}
 	return ""
 }
@@ -66,7 +94,10 @@ func Load(s Sources) (*Loaded, error) {
 	load := func(m map[string]any) error { return k.Load(confmap.Provider(m, ""), nil) }
 	errs := []error{load(defaults())}
 	user := s.userFile()
-	project := filepath.Join(s.CWD, Dir, File)
+	project := ""
+	if s.CWD != "" {
+		project = filepath.Join(s.CWD, Dir, File)
+	}
 	for _, path := range []string{user, project} {
 		if path == "" || path == project && user == project && len(l.Files) > 0 {
 			continue
