@@ -325,11 +325,12 @@ func TestSessionsFork(t *testing.T) {
 	d := newDen(t)
 	d.add(dsh.SessionHeader{ID: "from-1"})
 	d.unchanged(func() {
-		s := d.run(exitFailed, "fork", "from-1@3")
+		s := d.run(exitUsage, "fork", "from-1@3")
 		s.says(&s.err, "turn 1 is open there; fork at 0, before it starts, or at 17, after it has ended")
-		d.run(exitFailed, "fork", "from-1@1000")
+		d.run(exitUsage, "fork", "from-1@1000")
 		d.run(exitUsage, "fork", "nobody@3")
-		d.run(exitUsage, "fork", "from-1@x")
+		s = d.run(exitUsage, "fork", "from-1@x")
+		s.says(&s.err, "how many events to copy")
 		d.run(exitUsage, "fork")
 	})
 	log, err := d.store().Open(t.Context(), "from-1") // it may be in use

@@ -39,7 +39,10 @@ func (a *app) sessionsForkCommand(f *sessionsFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			name, boundary := cutBoundary(args[0])
+			name, boundary, err := cutBoundary(args[0])
+			if err != nil {
+				return err
+			}
 			id, err := findSession(ctx, store, name)
 			if err != nil {
 				return err
@@ -54,10 +57,12 @@ func (a *app) sessionsForkCommand(f *sessionsFlags) *cobra.Command {
 			h, err := session.Fork(ctx, store, from, boundary, dsh.SessionHeader{
 				ID: dsh.SessionID("agent-" + uuid.NewString()), CreatedAt: time.Now().UnixMilli(), CWD: from.Header().CWD,
 			})
-			if err != nil {
-				return failed(errors.Join(err, from.Close()))
+			if refused := (*dsh.ForkError)(nil); errors.As(err, &refused) {
+				return usagef("%s: %w", id, refused)
+			} else if err != nil {
+				return failed(err)
 			}
-			return failed(errors.Join(a.forked(h, asJSON), from.Close()))
+			return failed(a.forked(h, asJSON))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write one JSON object")
@@ -65,13 +70,16 @@ func (a *app) sessionsForkCommand(f *sessionsFlags) *cobra.Command {
 }
 
 // cutBoundary splits ID@SEQ; the boundary is -1 if there is none.
-func cutBoundary(arg string) (name string, boundary dsh.Seq) {
-	if i := strings.LastIndexByte(arg, '@'); i >= 0 {
-		if n, err := strconv.ParseInt(arg[i+1:], 10, 64); err == nil && n >= 0 {
-			return arg[:i], dsh.Seq(n)
-		}
+func cutBoundary(arg string) (name string, boundary dsh.Seq, err error) {
+	i := strings.LastIndexByte(arg, '@')
+	if i < 0 {
+		return arg, -1, nil
 	}
-	return arg, -1
+	n, err := strconv.ParseInt(arg[i+1:], 10, 64)
+	if err != nil || n < 0 {
+		return "", 0, usagef("%s: behind the @ comes how many events to copy, not %q", arg, arg[i+1:])
+	}
+	return arg[:i], dsh.Seq(n), nil
 }
 
 // forked tells of the new session.
