@@ -95,22 +95,3 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 }
-
-func TestWords(t *testing.T) {
-	for _, tt := range []struct{ got, want string }{
-		{preview(`{"path":"a b","n":3,"deep":{"x":[1]}}`), ` deep={"x":[1]} n=3 path="a b"`},
-		{preview(`{"command":"` + strings.Repeat("x", 200) + `"}`), " command=" + strings.Repeat("x", 59) + "…"},
-		{preview(`{}`), ""},
-		{preview(`{"cut":`), ` {"cut":`},
-		{grouped(0), "0"}, {grouped(999), "999"}, {grouped(1000), "1,000"}, {grouped(1234567), "1,234,567"},
-		{plural(1, "retry"), "1 retry"}, {plural(2, "retry"), "2 retries"}, {plural(0, "step"), "0 steps"},
-		{summary("a\nb\n[exit status 3]", false), ": 2 lines [exit status 3]"},
-		{summary("a\n[exit status 0]", false), ": 2 lines"},
-		{summary(" ", false), ""}, {summary("one\n", false), ": one"},
-		{printable("a\x1b[2Jb\tc\nd\u009b"), "a[2Jb\tc\nd"},
-	} {
-		if tt.got != tt.want {
-			t.Errorf("%q, want %q", tt.got, tt.want)
-		}
-	}
-}

@@ -97,10 +97,10 @@ func (a *app) command(ctx context.Context, args []string) int {
 	return exitUsage
 }
 
-// complain writes an error.
+// complain writes an error, which may quote what a log or a server said.
 func (a *app) complain(err error) {
 	for line := range strings.Lines(strings.TrimSpace(err.Error())) {
-		_, _ = fmt.Fprintf(a.stderr, "dsh-actor: %s\n", strings.TrimSpace(line))
+		_, _ = fmt.Fprintf(a.stderr, "dsh-actor: %s\n", printable(strings.TrimSpace(line)))
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -11,6 +12,9 @@ import (
 type interrupts struct {
 	soft chan struct{} // closed by the first signal
 	hard chan struct{} // closed by the second
+
+	// deaf is set while Ctrl-C is meant for another program at the terminal.
+	deaf atomic.Bool
 
 	mu     sync.Mutex
 	signal os.Signal // the last
@@ -23,18 +27,31 @@ func watch(signals <-chan os.Signal) *interrupts {
 	in := &interrupts{soft: make(chan struct{}), hard: make(chan struct{}), done: make(chan struct{})}
 	in.ended.Go(func() {
 		for _, closing := range []chan struct{}{in.soft, in.hard} {
-			select {
-			case s := <-signals:
-				in.mu.Lock()
-				in.signal = s
-				in.mu.Unlock()
-				close(closing)
-			case <-in.done:
+			if !in.next(signals) {
 				return
 			}
+			close(closing)
 		}
 	})
 	return in
+}
+
+// next waits for a signal; it returns false at the end.
+func (in *interrupts) next(signals <-chan os.Signal) bool {
+	for {
+		select {
+		case s := <-signals:
+			if s == os.Interrupt && in.deaf.Load() {
+				continue
+			}
+			in.mu.Lock()
+			in.signal = s
+			in.mu.Unlock()
+			return true
+		case <-in.done:
+			return false
+		}
+	}
 }
 
 func (in *interrupts) end() {

@@ -250,3 +250,11 @@ func project(t *testing.T) string {
 	}
 	return dir
 }
+
+// matches checks text against an expression.
+func matches(t *testing.T, text, expression string) {
+	t.Helper()
+	if !regexp.MustCompile(expression).MatchString(text) {
+		t.Errorf("nothing matches %s:\n%s", expression, text)
+	}
+}

@@ -233,22 +233,15 @@ func (v *textView) line() {
 
 func (v *textView) end(result) { v.line() }
 
-// printable drops control characters, which could do anything to a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, s)
-}
-
 // jsonView writes one object at the end.
 type jsonView struct{ w *outlet }
 
 func (v *jsonView) start(started)                   {}
 func (v *jsonView) event(dsh.Event, *dsh.Initiator) {}
 func (v *jsonView) end(r result)                    { _ = writeJSON(v.w, r) }
+
+// eventLine begins the line of an event.
+const eventLine = `{"version":1,"type":"event",`
 
 // streamView writes a line per event.
 type streamView struct {
@@ -263,7 +256,7 @@ func (v *streamView) start(s started) {
 }
 
 func (v *streamView) event(ev dsh.Event, who *dsh.Initiator) {
-	v.buf = append(v.buf[:0], `{"version":1,"type":"event",`...)
+	v.buf = append(v.buf[:0], eventLine...)
 	if who == nil {
 		v.buf = fmt.Appendf(v.buf, `"agent":%q,`, v.agent)
 	} else {

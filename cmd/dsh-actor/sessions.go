@@ -36,6 +36,8 @@ func (a *app) sessionsCommand() *cobra.Command {
 	if err := cmd.MarkPersistentFlagDirname("dir"); err != nil {
 		panic(err) // the flag was just defined.
 	}
+	cmd.AddCommand(a.sessionsListCommand(f))
+	cmd.AddCommand(a.sessionsShowCommand(f))
 	cmd.AddCommand(a.sessionsCheckCommand(f), a.sessionsRepairCommand(f))
 	cmd.AddCommand(a.sessionsExportCommand(f), a.sessionsImportCommand(f), a.sessionsForkCommand(f))
 	return cmd

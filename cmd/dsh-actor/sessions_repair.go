@@ -66,17 +66,6 @@ func (a *app) sessionsRepairCommand(f *sessionsFlags) *cobra.Command {
 	return cmd
 }
 
-// oneSession demands the ID of a session.
-func oneSession(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return fmt.Errorf("'%s' needs the ID of a session; 'dsh-actor sessions list' shows them", cmd.CommandPath())
-	case len(args) > 1:
-		return fmt.Errorf("'%s' takes one session, not %d", cmd.CommandPath(), len(args))
-	}
-	return nil
-}
-
 // unrepaired adds what else may be done to why a log was not repaired.
 func (a *app) unrepaired(id dsh.SessionID, plan *jsonl.Plan, problem error) error {
 	if plan.Backup != "" {

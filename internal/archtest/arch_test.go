@@ -13,7 +13,7 @@ const module = "github.com/dsh-actor/dsh-actor/"
 // its own, and within its row only what beside names.
 var rows = [][]string{
 	{"dsh"},
-	{"hook", "tool", "internal/loop", "policy/", "toolset", "delegation"},
+	{"hook", "tool", "internal/loop", "policy/", "toolset", "delegation", "internal/words", "internal/transcript"},
 	{"actors/dispatch"},
 	{"actors/session", "actors/llm", "actors/toolpool"},
 	{"actors/agent"},
@@ -28,6 +28,7 @@ var beside = map[string][]string{
 	"policy/":              {"hook"},
 	"toolset":              {"hook", "tool", "toolset", "delegation"},
 	"delegation":           {"hook", "tool"},
+	"internal/transcript":  {"internal/words", "delegation"},
 	"actors/session":       {"actors/session"},
 	"actors/llm":           {"actors/llm"},
 	"internal/conformance": {"internal/conformance"},

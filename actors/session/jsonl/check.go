@@ -19,7 +19,7 @@ import (
 // log that is written meanwhile it tells how it was. An error means that there is
 // nothing to look at (session.ErrNotFound), or that the root cannot be read.
 func (s *Store) Check(ctx context.Context, id dsh.SessionID) (Report, error) {
-	claims, err := s.locate(ctx, id)
+	claims, err := s.claims(ctx, id)
 	if err != nil {
 		return Report{}, fmt.Errorf("jsonl: check %s: %w", id, err)
 	}
@@ -156,13 +156,7 @@ func (in *inspection) read() (wrong, lost error) {
 	}
 	in.Turn, in.Closers = in.scan.audit.Turn(), in.scan.audit.Closers()
 	in.Findings = in.scan.audit.Findings()
-	in.Tail = Tail{}
-	if behind := in.Size - in.Whole; behind > 0 {
-		in.Tail = Tail{
-			Bytes: behind, Recoverable: int(in.scan.next - in.scan.endNext),
-			Line: in.scan.problemLine, Reason: in.scan.problem,
-		}
-	}
+	in.Tail = in.scan.tail(in.Size)
 	return nil, nil
 }
 

@@ -13,8 +13,9 @@
 //     the log as it was and may be repeated when the disk is well again.
 //   - After Sync nothing appended before is lost, whatever stops. A failed Sync
 //     is not forgotten: the next one writes again what the disk may have lost.
-//   - A log has one owner, across processes: a lock beside the file says who.
-//     Others can read ([Store.OpenReader]) while it goes on.
+//   - A log has one owner, across processes: a lock beside the file says who
+//     ([Store.Owner]). Others can read ([Store.OpenReader]) while it goes on, and
+//     what there is of a damaged one ([Store.Look]).
 //   - A tail that a crash left is cut off when the log is opened, and what can
 //     be read of it is kept. Damage before the end of a turn is an error that
 //     names file, line and reason ([ErrCorrupt]); nothing is guessed.

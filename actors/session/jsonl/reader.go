@@ -154,13 +154,15 @@ func (r *Reader) see(scan *scanner, size int64) {
 	r.mu.Lock()
 	r.index, r.end, r.next = scan.index, scan.end, scan.endNext
 	r.mu.Unlock()
-	r.size, r.tail = size, Tail{}
-	if size > scan.end {
-		r.tail = Tail{
-			Bytes: size - scan.end, Recoverable: int(scan.next - scan.endNext),
-			Line: scan.problemLine, Reason: scan.problem,
-		}
+	r.size, r.tail = size, scan.tail(size)
+}
+
+// tail returns what lies behind the last whole unit of a file of this size.
+func (s *scanner) tail(size int64) Tail {
+	if size <= s.end {
+		return Tail{}
 	}
+	return Tail{Bytes: size - s.end, Recoverable: int(s.next - s.endNext), Line: s.problemLine, Reason: s.problem}
 }
 
 // refresh takes note of what was written since. A file that became shorter was

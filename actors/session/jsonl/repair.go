@@ -37,7 +37,7 @@ func (s *Store) Repair(ctx context.Context, id dsh.SessionID, opts RepairOptions
 }
 
 func (s *Store) repair(ctx context.Context, id dsh.SessionID, opts RepairOptions) (Plan, error) {
-	claims, err := s.locate(ctx, id)
+	claims, err := s.claims(ctx, id)
 	if err != nil {
 		return Plan{}, err
 	}

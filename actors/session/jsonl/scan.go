@@ -153,17 +153,12 @@ func (s *scanner) try(line []byte) (refused, err error) {
 		if begins = false; gap != nil || refused != nil {
 			return
 		}
-		if s.audit != nil {
-			if refused = s.audit.Apply(&ev); refused == nil {
-				s.next++
+		if refused = s.check(&ev); refused == nil {
+			if s.audit == nil && !s.blind {
+				s.out.add(ev)
 			}
-			return
+			s.next++
 		}
-		if !s.blind {
-			s.out.add(ev)
-		}
-		s.next++
-		refused = s.check(&ev)
 	})
 	if err == nil {
 		err = gap
@@ -172,6 +167,9 @@ func (s *scanner) try(line []byte) (refused, err error) {
 }
 
 func (s *scanner) check(ev *dsh.Event) error {
+	if s.audit != nil {
+		return s.audit.Apply(ev)
+	}
 	if err := dsh.CheckKnown(ev); err != nil || s.checked == nil {
 		return err
 	}

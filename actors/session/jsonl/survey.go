@@ -155,9 +155,9 @@ func (s *Store) named(f *find) dsh.SessionID {
 	return decodeSegment(name)
 }
 
-// locate returns what claims to be a session; the first of it is in its place,
+// claims returns what claims to be a session; the first of it is in its place,
 // if any is.
-func (s *Store) locate(ctx context.Context, id dsh.SessionID) ([]find, error) {
+func (s *Store) claims(ctx context.Context, id dsh.SessionID) ([]find, error) {
 	all, err := s.survey(ctx)
 	if err != nil {
 		return nil, err
