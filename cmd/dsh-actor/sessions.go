@@ -11,7 +11,8 @@ the model saw can be derived. Sessions are in ~/.dsh-actor/sessions, or where
 DSH_ACTOR_HOME, DSH_ACTOR_SESSIONS_DIR or --dir say, one directory for each in
 one for each working directory. dsh reads these files, and its own are read here.
 
-A session is named by its ID or by the beginning of it, if no other begins so.`
+A session is named by its ID or by the beginning of it, if no other begins so;
+"agent-" may be left out.`
 
 // sessionsFlags are those of all commands about sessions.
 type sessionsFlags struct {

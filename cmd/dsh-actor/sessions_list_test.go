@@ -365,6 +365,9 @@ func TestShortIDs(t *testing.T) {
 			t.Errorf("%s, shown as %s, finds %s: %v", id, names[id], got, err)
 		}
 	}
+	if got, err := findSession(t.Context(), s.store, "22222222"); got != ids[2] {
+		t.Errorf("without what most IDs begin with: %s, %v", got, err)
+	}
 	if got, err := findSession(t.Context(), s.store, "a"); got != "a" {
 		t.Errorf("a finds %s: %v", got, err)
 	}

@@ -69,6 +69,12 @@ func checkWritable(dir string) error {
 // leastPrefix is how much of an ID is enough to mean a session.
 const leastPrefix = 4
 
+// means reports whether an ID begins with name, which may leave out what most IDs
+// begin with.
+func means(id dsh.SessionID, name string) bool {
+	return strings.HasPrefix(string(id), name) || strings.HasPrefix(strings.TrimPrefix(string(id), "agent-"), name)
+}
+
 // findSession returns the session that somebody means: an ID, or the beginning
 // of one that no other has. Sessions that cannot be read count too, so that
 // they can be asked about.
@@ -82,7 +88,7 @@ func findSession(ctx context.Context, store *jsonl.Store, name string) (dsh.Sess
 		switch {
 		case string(h.ID) == name:
 			return h.ID, nil
-		case len(name) >= leastPrefix && strings.HasPrefix(string(h.ID), name):
+		case len(name) >= leastPrefix && means(h.ID, name):
 			begin = append(begin, string(h.ID))
 		}
 	}

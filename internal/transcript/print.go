@@ -211,6 +211,9 @@ func (p *Printer) request(i Request) {
 	if h.System != before.System {
 		parts = append(parts, "system prompt: "+words.Plural(len([]rune(h.System)), "character"))
 	}
+	if len(parts) == 0 {
+		return // each life of an agent tells its first header, changed or not
+	}
 	p.line(faint, 1, "· "+join(parts...))
 	if p.opts.Full && h.System != before.System {
 		p.text(faint, 2, h.System, 0)
