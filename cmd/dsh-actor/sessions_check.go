@@ -97,7 +97,7 @@ func findLog(ctx context.Context, store *jsonl.Store, name string) (dsh.SessionI
 		switch id := string(f.ID); {
 		case id == name:
 			return f.ID, nil
-		case len(name) >= leastPrefix && strings.HasPrefix(id, name) && !slices.Contains(begin, id):
+		case len(name) >= leastPrefix && means(f.ID, name) && !slices.Contains(begin, id):
 			begin = append(begin, id)
 		}
 	}
