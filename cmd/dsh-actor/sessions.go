@@ -40,5 +40,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 	cmd.AddCommand(a.sessionsListCommand(f))
 	cmd.AddCommand(a.sessionsShowCommand(f))
 	cmd.AddCommand(a.sessionsReplayCommand(f))
+	cmd.AddCommand(a.sessionsCheckCommand(f), a.sessionsRepairCommand(f))
+	cmd.AddCommand(a.sessionsExportCommand(f), a.sessionsImportCommand(f), a.sessionsForkCommand(f))
 	return cmd
 }

@@ -44,7 +44,7 @@ var owners = map[string][]string{
 	"go.uber.org/zap":                     {"actors/", "runtime", "cmd/", "bench", "internal/"},
 	"github.com/google/jsonschema-go":     {"tool", "toolset"},
 	"github.com/bmatcuk/doublestar":       {"toolset"},
-	"github.com/google/uuid":              {"actors/agent", "runtime", "actors/llm/openai"},
+	"github.com/google/uuid":              {"actors/agent", "runtime", "actors/llm/openai", "cmd/"},
 	"github.com/klauspost/compress":       {"actors/session/jsonl"},
 	"github.com/cockroachdb/pebble":       {},
 	"github.com/knadh/koanf":              {"cmd/"},

@@ -26,6 +26,9 @@ type box interface {
 	// a unit that a crash cut off, which is errTorn, lines is what complete
 	// lines can be had of it. Any other error is damage.
 	unwrap(data []byte) (lines []byte, n int, err error)
+	// complete returns how long the units are that data begins with and holds
+	// as a whole; all of it, if something in it is damaged.
+	complete(data []byte) int
 }
 
 // errTorn says that the end of a file is missing, as after a crash.
@@ -52,6 +55,8 @@ func (rawBox) unwrap(data []byte) (lines []byte, n int, err error) {
 	}
 	return data[:n], n, nil
 }
+
+func (rawBox) complete(data []byte) int { return bytes.LastIndexByte(data, '\n') + 1 }
 
 // cutLine splits the first of complete lines off, without its break.
 func cutLine(lines []byte) (line, rest []byte) {

@@ -40,7 +40,7 @@ func (s *Store) makeDir(h *dsh.SessionHeader) (string, error) {
 // its name. The name is not (see nameDurably). The caller has the lock.
 func (s *Store) publish(path string, data []byte) (_ file, err error) {
 	s.sweep(path)
-	temporary := path + "." + nonce() + ".tmp"
+	temporary := temporaryName(path)
 	f, err := s.disk.create(temporary)
 	if err != nil {
 		return nil, err
@@ -65,6 +65,12 @@ func (s *Store) publish(path string, data []byte) (_ file, err error) {
 	return f, nil
 }
 
+// temporarySuffix ends the names of files that are not whole yet.
+const temporarySuffix = ".tmp"
+
+// temporaryName returns a name for what is to be the file at path.
+func temporaryName(path string) string { return path + "." + nonce() + temporarySuffix }
+
 // nameDurably makes the name of a log durable.
 func (s *Store) nameDurably(path string) error { return s.syncDir(filepath.Dir(path)) }
 
@@ -76,7 +82,7 @@ func (s *Store) syncDir(dir string) error {
 
 // sweep removes what a crash left of making the log at path.
 func (s *Store) sweep(path string) {
-	left, err := filepath.Glob(escapeGlob(path) + ".*.tmp")
+	left, err := filepath.Glob(escapeGlob(path) + ".*" + temporarySuffix)
 	if err != nil {
 		return // no harm done
 	}

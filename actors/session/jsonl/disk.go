@@ -19,6 +19,8 @@ type disk interface {
 	// link gives a file a second name, which must be free.
 	link(name, other string) error
 	remove(name string) error
+	// rename gives a file or a directory another name, whose file it replaces.
+	rename(name, other string) error
 	// syncDir makes the names in a directory durable.
 	syncDir(dir string) error
 	// syncAll makes everything on the file system of root durable, or says
@@ -64,6 +66,8 @@ func asFile(f *os.File, err error) (file, error) {
 }
 
 func (osDisk) link(name, other string) error { return os.Link(name, other) }
+
+func (osDisk) rename(name, other string) error { return os.Rename(name, other) }
 
 func (osDisk) remove(name string) error { return os.Remove(name) }
 

@@ -84,6 +84,13 @@ func (d *badDisk) remove(name string) error {
 	return d.osDisk.remove(name)
 }
 
+func (d *badDisk) rename(name, other string) error {
+	if err := d.fails(); err != nil {
+		return err
+	}
+	return d.osDisk.rename(name, other)
+}
+
 func (d *badDisk) syncDir(dir string) error {
 	if err := d.fails(); err != nil {
 		return err

@@ -39,7 +39,10 @@ func (s *Store) listed(dir string) (h dsh.SessionHeader, ok bool, err error) {
 }
 
 // peek reads a log's header and, if it can, no more.
-func (s *Store) peek(path string) (h dsh.SessionHeader, err error) {
+func (s *Store) peek(path string) (dsh.SessionHeader, error) { return peekAs(path, s.box) }
+
+// peekAs is peek for a log that lies in b.
+func peekAs(path string, b box) (h dsh.SessionHeader, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return h, err
@@ -50,14 +53,14 @@ func (s *Store) peek(path string) (h dsh.SessionHeader, err error) {
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return h, err
 	}
-	h, _, err = readHeader(path, s.box, data[:n])
+	h, _, err = readHeader(path, b, data[:n])
 	if !errors.Is(err, errTorn) || n < len(data) {
 		return h, err
 	}
 	if data, err = os.ReadFile(path); err != nil {
 		return h, fmt.Errorf("header: %w", err)
 	}
-	h, _, err = readHeader(path, s.box, data)
+	h, _, err = readHeader(path, b, data)
 	return h, err
 }
 

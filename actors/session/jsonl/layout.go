@@ -120,8 +120,7 @@ func (s *Store) logIn(dir string) (string, error) {
 	for _, e := range entries {
 		name := e.Name()
 		if m := laterName.FindStringSubmatch(name); m != nil {
-			return "", fmt.Errorf("%s: %w: version %s is newer than %d, the one this build reads",
-				filepath.Join(dir, name), dsh.ErrVersion, m[1], dsh.FormatVersion)
+			return "", laterError(filepath.Join(dir, name), m[1])
 		}
 		switch name {
 		case s.box.name():

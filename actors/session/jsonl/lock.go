@@ -2,9 +2,13 @@ package jsonl
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -68,6 +72,20 @@ func (n note) holder() Holder {
 		return Holder{}
 	}
 	return *n.Holder
+}
+
+// alive reports whether the holder is a process of this machine that runs. Of
+// one on another machine that cannot be told.
+func (h Holder) alive() bool {
+	if h.PID <= 0 || h.Host != ourselves().Host {
+		return false
+	}
+	p, err := os.FindProcess(h.PID)
+	if err != nil || runtime.GOOS == "windows" { // there it is found only if it runs
+		return err == nil
+	}
+	err = p.Signal(syscall.Signal(0))
+	return err == nil || errors.Is(err, fs.ErrPermission)
 }
 
 // writeNote says who holds the lock at path. That is a courtesy; that it is held

@@ -106,23 +106,46 @@ func (r *Reader) Tail() Tail {
 	return r.tail
 }
 
+// Next returns the number of the event behind the last whole write, as of the last
+// look at the file.
+func (r *Reader) Next() dsh.Seq {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.next
+}
+
 // Path returns where the log is.
 func (r *Reader) Path() string { return r.path }
 
-// reload reads the log from its beginning.
-func (r *Reader) reload() error {
-	data, err := os.ReadFile(r.path)
+// reload reads the log from its beginning. If its owner cuts it meanwhile, it tries
+// again, a few times.
+func (r *Reader) reload() (err error) {
+	for range 5 {
+		if err = r.scan(); !errors.Is(err, io.EOF) {
+			return err
+		}
+	}
+	return err
+}
+
+func (r *Reader) scan() error {
+	f, err := os.Open(r.path)
 	if err != nil {
 		return err
 	}
-	h, scan, err := load(r.path, r.box, data)
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	h, scan, err := scanFile(r.path, r.box, f, info.Size())
 	if err != nil {
 		return err
 	}
 	if r.decoder == nil {
 		r.header, r.decoder = h, scan.decoder
 	}
-	r.see(scan, int64(len(data)))
+	r.see(scan, info.Size())
 	return nil
 }
 
@@ -168,7 +191,7 @@ func (r *Reader) refresh() error {
 		return r.reload()
 	}
 	scan := &scanner{
-		path: r.path, box: r.box, decoder: r.decoder, next: r.next,
+		path: r.path, box: r.box, decoder: r.decoder, blind: true, next: r.next,
 		end: r.end, endNext: r.next, index: r.index[:len(r.index):len(r.index)],
 	}
 	if err := scan.units(data); err != nil {

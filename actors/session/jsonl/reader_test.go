@@ -1,9 +1,13 @@
 package jsonl
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,6 +114,46 @@ func TestIndex(t *testing.T) {
 		check(again.(*log))
 		again.Close()
 	}
+}
+
+// A file that is read in parts is the same as one that is read at once, damaged or
+// not.
+func TestScanFile(t *testing.T) {
+	bothEncodings(t, func(t *testing.T, e Encoding) {
+		y := newYard(t, e)
+		var batches [][]byte
+		events := turns(2, window/2+100)
+		for i := range events {
+			batches = append(batches, linesOf(events[i]))
+		}
+		good := y.file("a", batches...)
+		var many [][]byte
+		for i := range 3000 {
+			many = append(many, linesOf(dsh.Event{Seq: dsh.Seq(i), Data: dsh.Opaque{Name: "todo/write", Raw: dsh.AppendString(nil, fmt.Sprint(rand.Uint64(), rand.Uint64(), strings.Repeat("x", 400)))}}))
+		}
+		for name, data := range map[string][]byte{"large": good, "many": y.file("a", many...), "header": y.file("a"), "none": nil} {
+			for i := range 12 {
+				data := bytes.Clone(data)
+				if n := len(data); n > 0 && i%3 == 1 {
+					data[rand.IntN(n)] ^= byte(1 + rand.IntN(255))
+				} else if n > 0 && i%3 == 2 {
+					data = data[:rand.IntN(n)]
+				}
+				h, want, werr := load("a", y.box, data)
+				g, got, gerr := scanFile("a", y.box, bytes.NewReader(data), int64(len(data)))
+				if fmt.Sprint(werr) != fmt.Sprint(gerr) || werr == nil && g != h {
+					t.Fatalf("%s: %v, want %v", name, gerr, werr)
+				}
+				if werr != nil {
+					continue
+				}
+				if got.next != want.next || got.end != want.end || got.endNext != want.endNext || got.line != want.line ||
+					got.problemLine != want.problemLine || !slices.Equal(got.index, want.index) {
+					t.Fatalf("%s: ends at %d, event %d, want %d, %d", name, got.end, got.next, want.end, want.next)
+				}
+			}
+		}
+	})
 }
 
 // A view is a reader, and none is no log.

@@ -3,7 +3,9 @@ package jsonl
 import (
 	"errors"
 	"fmt"
+	"io"
 
+	"github.com/dsh-actor/dsh-actor/actors/session/audit"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
@@ -19,6 +21,13 @@ type scanner struct {
 	// checked is the surface of what was taken; nil leaves it unchecked.
 	checked *dsh.History
 	out     gatherer
+	// blind leaves what is taken out of out.
+	blind bool
+	// audit, if there is one, folds what is taken instead of checked and out.
+	audit *audit.Audit
+	// taken is behind the last line that was taken, closed behind the last
+	// where the audit has no turn open.
+	taken, closed spot
 
 	line int     // lines seen
 	next dsh.Seq // of the next event
@@ -33,6 +42,15 @@ type scanner struct {
 	index   index
 }
 
+// spot is a place between two lines: so many bytes of lines into the unit that
+// begins at offset unit of the file.
+type spot struct {
+	unit  int64
+	bytes int
+	next  dsh.Seq
+	line  int
+}
+
 // units reads the units of data, which begin at offset s.end of the file.
 func (s *scanner) units(data []byte) error {
 	for len(data) > 0 {
@@ -42,12 +60,13 @@ func (s *scanner) units(data []byte) error {
 			return damage(s.path, 0, fmt.Errorf("behind line %d, at byte %d: %w", s.line, s.end, err))
 		}
 		first := s.next
-		for len(lines) > 0 {
+		for rest := lines; len(rest) > 0; {
 			var line []byte
-			line, lines = cutLine(lines)
+			line, rest = cutLine(rest)
 			if err := s.take(line); err != nil {
 				return err
 			}
+			s.note(len(lines) - len(rest))
 		}
 		if torn {
 			if s.problem == nil {
@@ -63,6 +82,43 @@ func (s *scanner) units(data []byte) error {
 		}
 	}
 	return nil
+}
+
+// window is how much of a file is read at once, unless a unit is larger.
+const window = 1 << 20
+
+// file reads the units of a file of this size from offset at on, as units does,
+// and holds no more of it than it must. One that is cut meanwhile is io.EOF.
+func (s *scanner) file(f io.ReaderAt, at, size int64) error {
+	var part []byte // of the file, from at on
+	for at < size {
+		have := int64(len(part))
+		more := make([]byte, min(size-at, max(window, 2*have)))
+		copy(more, part)
+		if _, err := f.ReadAt(more[have:], at+have); err != nil {
+			return err
+		}
+		if part = more; at+int64(len(part)) == size {
+			return s.units(part)
+		}
+		n := s.box.complete(part)
+		if err := s.units(part[:n]); err != nil {
+			return err
+		}
+		part, at = part[n:], at+int64(n)
+	}
+	return nil
+}
+
+// note remembers where lines were taken, up to so many bytes into the unit.
+func (s *scanner) note(bytes int) {
+	if s.audit == nil || s.problem != nil {
+		return
+	}
+	s.taken = spot{unit: s.end, bytes: bytes, next: s.next, line: s.line}
+	if s.audit.Turn() == 0 {
+		s.closed = s.taken
+	}
 }
 
 // take takes one line. An error refuses the log.
@@ -98,7 +154,9 @@ func (s *scanner) try(line []byte) (refused, err error) {
 			return
 		}
 		if refused = s.check(&ev); refused == nil {
-			s.out.add(ev)
+			if s.audit == nil && !s.blind {
+				s.out.add(ev)
+			}
 			s.next++
 		}
 	})
@@ -109,6 +167,9 @@ func (s *scanner) try(line []byte) (refused, err error) {
 }
 
 func (s *scanner) check(ev *dsh.Event) error {
+	if s.audit != nil {
+		return s.audit.Apply(ev)
+	}
 	if err := dsh.CheckKnown(ev); err != nil || s.checked == nil {
 		return err
 	}
@@ -143,8 +204,40 @@ func load(path string, b box, data []byte) (dsh.SessionHeader, *scanner, error) 
 	if err != nil {
 		return h, nil, err
 	}
-	s := &scanner{
+	s := newScanner(path, b, &h, n)
+	return h, s, s.units(data[n:])
+}
+
+// scanFile is load for a file of this size, and keeps none of the events.
+func scanFile(path string, b box, f io.ReaderAt, size int64) (dsh.SessionHeader, *scanner, error) {
+	h, n, err := readFirst(path, b, f, size)
+	if err != nil {
+		return h, nil, err
+	}
+	s := newScanner(path, b, &h, n)
+	s.blind = true
+	return h, s, s.file(f, int64(n), size)
+}
+
+// readFirst is readHeader for a file of this size.
+func readFirst(path string, b box, f io.ReaderAt, size int64) (h dsh.SessionHeader, n int, err error) {
+	first := make([]byte, min(size, headerSize))
+	if _, err := f.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
+		return h, 0, err
+	}
+	h, n, err = readHeader(path, b, first)
+	if !errors.Is(err, errTorn) || int64(len(first)) == size {
+		return h, n, err
+	}
+	if first, err = io.ReadAll(io.NewSectionReader(f, 0, size)); err != nil {
+		return h, 0, err
+	}
+	return readHeader(path, b, first)
+}
+
+// newScanner returns the scanner of a log whose header is n bytes long.
+func newScanner(path string, b box, h *dsh.SessionHeader, n int) *scanner {
+	return &scanner{
 		path: path, box: b, decoder: &decoder{id: h.ID}, checked: &dsh.History{}, line: 1, end: int64(n),
 	}
-	return h, s, s.units(data[n:])
 }

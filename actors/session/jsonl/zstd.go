@@ -64,6 +64,20 @@ func (zstdBox) unwrap(data []byte) (lines []byte, n int, err error) {
 	return lines, f.n, nil
 }
 
+func (zstdBox) complete(data []byte) int {
+	for at := 0; at < len(data); {
+		f, err := walk(data[at:])
+		switch {
+		case errors.Is(err, errTorn):
+			return at
+		case err != nil:
+			return len(data)
+		}
+		at += f.n
+	}
+	return len(data)
+}
+
 // zeros reports whether data is what some file systems show after a loss of
 // power, where the length of a write was durable and its bytes were not.
 func zeros(data []byte) bool { return len(bytes.TrimLeft(data, "\x00")) == 0 }
