@@ -13,7 +13,7 @@ type Event struct {
 	// tool/result) and on no other.
 	Surface SurfaceOp
 	// Sources cites earlier events; only surface types have them.
-	Sources Sources
+	Sources *Sources
 	// Ignorable lets a reader skip an event whose type it does not know.
 	Ignorable bool
 }
@@ -353,13 +353,13 @@ var (
 	ToolNotStarted     = ToolFailure{Name: "ToolNotStartedError", Code: "TOOL_NOT_STARTED"}
 )
 
-// SurfaceOp says what a surface event does to the surface. The zero value
-// stands for none.
-type SurfaceOp struct {
-	Kind SurfaceKind
-	// Start and End are the sequence numbers of the first and the last node
-	// that a replace shadows, in surface order.
-	Start, End Seq
+// SurfaceOp says what a surface event does to the surface: [Append] or
+// [Replace]. The zero value stands for none.
+type SurfaceOp struct{ op *surfaceOp }
+
+type surfaceOp struct {
+	kind       SurfaceKind
+	start, end Seq
 }
 
 // SurfaceKind is the kind of a [SurfaceOp].
@@ -373,7 +373,30 @@ const (
 )
 
 // Append is the surface operation of a new node at the end.
-var Append = SurfaceOp{Kind: SurfaceAppend}
+var Append = SurfaceOp{&surfaceOp{kind: SurfaceAppend}}
+
+// Replace returns the surface operation of a node in place of those from start
+// through end, in surface order.
+func Replace(start, end Seq) SurfaceOp {
+	return SurfaceOp{&surfaceOp{kind: SurfaceReplace, start: start, end: end}}
+}
+
+// Kind returns which operation it is.
+func (s SurfaceOp) Kind() SurfaceKind {
+	if s.op == nil {
+		return SurfaceNone
+	}
+	return s.op.kind
+}
+
+// Range returns the sequence numbers of the first and the last node that a
+// replace shadows.
+func (s SurfaceOp) Range() (start, end Seq) {
+	if s.op == nil {
+		return 0, 0
+	}
+	return s.op.start, s.op.end
+}
 
 // SessionHeader is what a log says about its session: its first line.
 type SessionHeader struct {

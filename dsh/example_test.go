@@ -32,7 +32,7 @@ func ExampleHistory() {
 		return &dsh.Event{Seq: seq, Surface: dsh.Append, Data: dsh.UserMessage{Message: dsh.UserText(text)}}
 	}
 	summary := say(2, "Greetings were exchanged.")
-	summary.Surface = dsh.SurfaceOp{Kind: dsh.SurfaceReplace, Start: 0, End: 1}
+	summary.Surface = dsh.Replace(0, 1)
 	summary.Sources = dsh.Cite(0, 1)
 
 	var h dsh.History

@@ -62,19 +62,19 @@ func surfaceNode(ev *Event) (n node, ok bool) {
 func (h *History) Check(ev *Event) error {
 	n, on := surfaceNode(ev)
 	switch {
-	case !on && ev.Surface.Kind != SurfaceNone:
+	case !on && ev.Surface.Kind() != SurfaceNone:
 		return fmt.Errorf("%w: %s may not have a surfaceOp", ErrSurface, ev.Type())
 	case !on && ev.Sources != nil:
 		return fmt.Errorf("%w: %s may not have sourceEventSeqs", ErrSurface, ev.Type())
 	case !on:
 		return nil
-	case ev.Surface.Kind == SurfaceNone:
+	case ev.Surface.Kind() == SurfaceNone:
 		return fmt.Errorf("%w: %s needs a surfaceOp", ErrSurface, ev.Type())
 	}
 	if err := checkSources(ev, n.kind); err != nil {
 		return err
 	}
-	if ev.Surface.Kind == SurfaceReplace {
+	if ev.Surface.Kind() == SurfaceReplace {
 		return h.checkReplace(ev, n)
 	}
 	return nil
@@ -84,14 +84,14 @@ func checkSources(ev *Event, kind nodeKind) error {
 	if ev.Sources == nil {
 		return nil
 	}
-	if len(ev.Sources) == 0 && kind != assistantNode {
+	if ev.Sources.Len() == 0 && kind != assistantNode {
 		return fmt.Errorf("%w: %s may not cite an empty list", ErrSurface, ev.Type())
 	}
-	for i, r := range ev.Sources {
+	for i, r := range ev.Sources.Runs() {
 		if r.First < 0 || r.Last < r.First || r.Last >= ev.Seq {
 			return fmt.Errorf("%w: event %d cites %d, which is not earlier", ErrSurface, ev.Seq, r.Last)
 		}
-		for _, q := range ev.Sources[:i] {
+		for _, q := range ev.Sources.Runs()[:i] {
 			if q.First <= r.Last && r.First <= q.Last {
 				return fmt.Errorf("%w: event %d cites %d twice", ErrSurface, ev.Seq, max(q.First, r.First))
 			}
@@ -136,14 +136,15 @@ func sameButContent(a, b *Message) bool {
 
 // span returns the surface positions that op replaces.
 func (h *History) span(op SurfaceOp) (from, to int, err error) {
-	from, to = h.position(op.Start), h.position(op.End)
+	start, end := op.Range()
+	from, to = h.position(start), h.position(end)
 	switch {
 	case from < 0:
-		return 0, 0, fmt.Errorf("%w: event %d is not on the surface", ErrSurface, op.Start)
+		return 0, 0, fmt.Errorf("%w: event %d is not on the surface", ErrSurface, start)
 	case to < 0:
-		return 0, 0, fmt.Errorf("%w: event %d is not on the surface", ErrSurface, op.End)
+		return 0, 0, fmt.Errorf("%w: event %d is not on the surface", ErrSurface, end)
 	case to < from:
-		return 0, 0, fmt.Errorf("%w: range %d to %d is reversed", ErrSurface, op.Start, op.End)
+		return 0, 0, fmt.Errorf("%w: range %d to %d is reversed", ErrSurface, start, end)
 	}
 	return from, to, nil
 }
@@ -168,7 +169,7 @@ func (h *History) Apply(ev *Event) error {
 	if !on {
 		return nil
 	}
-	if ev.Surface.Kind == SurfaceReplace {
+	if ev.Surface.Kind() == SurfaceReplace {
 		h.replace(ev.Surface, n)
 		return nil
 	}

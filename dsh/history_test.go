@@ -35,12 +35,12 @@ func resultEvent(seq dsh.Seq, id dsh.CallID, text string) dsh.Event {
 
 // replacing makes ev replace the nodes from start to end, citing sources.
 func replacing(ev dsh.Event, start, end dsh.Seq, sources ...dsh.Seq) dsh.Event {
-	ev.Surface = dsh.SurfaceOp{Kind: dsh.SurfaceReplace, Start: start, End: end}
+	ev.Surface = dsh.Replace(start, end)
 	ev.Sources = dsh.Cite(sources...)
 	return ev
 }
 
-func citing(ev dsh.Event, sources dsh.Sources) dsh.Event {
+func citing(ev dsh.Event, sources *dsh.Sources) dsh.Event {
 	ev.Sources = sources
 	return ev
 }
@@ -127,15 +127,15 @@ func TestHistoryRefusals(t *testing.T) {
 	}{
 		{"surfaceOp elsewhere", dsh.Event{Seq: 9, Surface: dsh.Append, Data: dsh.TurnEnd{}}, "may not have a surfaceOp"},
 		{"sources elsewhere", dsh.Event{Seq: 9, Sources: dsh.Cite(1), Data: dsh.TurnEnd{}}, "may not have sourceEventSeqs"},
-		{"empty sources elsewhere", dsh.Event{Seq: 9, Sources: dsh.Sources{}, Data: dsh.TurnEnd{}}, "may not have sourceEventSeqs"},
+		{"empty sources elsewhere", dsh.Event{Seq: 9, Sources: dsh.Cite(), Data: dsh.TurnEnd{}}, "may not have sourceEventSeqs"},
 		{"no surfaceOp", dsh.Event{Seq: 9, Data: dsh.UserMessage{Message: dsh.UserText("")}}, "needs a surfaceOp"},
-		{"user citing nothing", citing(userEvent(9, "x"), dsh.Sources{}), "empty list"},
-		{"result citing nothing", citing(resultEvent(9, "a", "x"), dsh.Sources{}), "empty list"},
+		{"user citing nothing", citing(userEvent(9, "x"), dsh.Cite()), "empty list"},
+		{"result citing nothing", citing(resultEvent(9, "a", "x"), dsh.Cite()), "empty list"},
 		{"citing itself", citing(userEvent(9, "x"), dsh.Cite(8, 9)), "not earlier"},
 		{"citing the future", citing(userEvent(9, "x"), dsh.Cite(12)), "not earlier"},
 		{"citing a negative", citing(userEvent(9, "x"), dsh.Cite(-1)), "not earlier"},
 		{"citing twice", citing(userEvent(9, "x"), dsh.Cite(3, 5, 3)), "cites 3 twice"},
-		{"citing in overlapping runs", citing(userEvent(9, "x"), dsh.Sources{{4, 6}, {2, 5}}), "cites 4 twice"},
+		{"citing in overlapping runs", citing(userEvent(9, "x"), dsh.Cite().With(4, 6).With(2, 5)), "cites 4 twice"},
 		{"range that is not there", replacing(userEvent(9, "x"), 4, 5, 4, 5), "4 is not on the surface"},
 		{"end that is not there", replacing(userEvent(9, "x"), 3, 4, 3, 4), "4 is not on the surface"},
 		{"reversed range", replacing(userEvent(9, "x"), 5, 3, 3, 5), "reversed"},
@@ -175,7 +175,7 @@ func TestHistoryReplaceKeepsError(t *testing.T) {
 
 func TestHistoryAnswerMayCiteNothing(t *testing.T) {
 	h := surface(t)
-	apply(t, h, citing(assistantEvent(9, dsh.Text{Text: "x"}), dsh.Sources{}))
+	apply(t, h, citing(assistantEvent(9, dsh.Text{Text: "x"}), dsh.Cite()))
 }
 
 // A snapshot stays what it was, whatever is folded later, and taking one costs

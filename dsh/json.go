@@ -21,12 +21,13 @@ func (e *Event) AppendJSON(dst []byte) []byte {
 	if e.Sources != nil {
 		dst = e.Sources.appendJSON(append(dst, `,"sourceEventSeqs":`...))
 	}
-	switch e.Surface.Kind {
+	switch e.Surface.Kind() {
 	case SurfaceAppend:
 		dst = append(dst, `,"surfaceOp":"append"`...)
 	case SurfaceReplace:
-		dst = appendInt(dst, `,"surfaceOp":{"op":"replace","start":`, e.Surface.Start)
-		dst = append(appendInt(dst, `,"end":`, e.Surface.End), '}')
+		start, end := e.Surface.Range()
+		dst = appendInt(dst, `,"surfaceOp":{"op":"replace","start":`, start)
+		dst = append(appendInt(dst, `,"end":`, end), '}')
 	case SurfaceNone:
 	}
 	if e.Ignorable {
@@ -95,7 +96,7 @@ func decodeSurfaceOp(v value) (op SurfaceOp, err error) {
 		}
 		return Append, nil
 	}
-	op.Kind = SurfaceReplace
+	var start, end Seq
 	err = v.members(func(key []byte, v value) (err error) {
 		switch string(key) {
 		case "op":
@@ -103,20 +104,20 @@ func decodeSurfaceOp(v value) (op SurfaceOp, err error) {
 				return errors.New(`must be "replace"`)
 			}
 		case "start":
-			op.Start, err = countOf[Seq](v)
+			start, err = countOf[Seq](v)
 		case "end":
-			op.End, err = countOf[Seq](v)
+			end, err = countOf[Seq](v)
 		default:
 			err = errUnknownMember
 		}
 		return err
 	}, "op", "start", "end")
-	return op, err
+	return Replace(start, end), err
 }
 
-func (s Sources) appendJSON(dst []byte) []byte {
+func (s *Sources) appendJSON(dst []byte) []byte {
 	dst = append(dst, '[')
-	for i, r := range s {
+	for i, r := range s.runs {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -128,24 +129,21 @@ func (s Sources) appendJSON(dst []byte) []byte {
 	return append(dst, ']')
 }
 
-// MarshalJSON returns the list of the cited numbers, or null for nil.
-func (s Sources) MarshalJSON() ([]byte, error) {
-	if s == nil {
-		return []byte("null"), nil
-	}
-	return s.appendJSON(nil), nil
-}
+// MarshalJSON returns the list of the cited numbers.
+func (s Sources) MarshalJSON() ([]byte, error) { return s.appendJSON(nil), nil }
 
-// UnmarshalJSON reads a list of sequence numbers, or null as nil.
+// UnmarshalJSON reads a list of sequence numbers.
 func (s *Sources) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
-		*s = nil
-		return nil
-	}
-	return unmarshal(data, "sources", decodeSources, s)
+	return unmarshal(data, "sources", func(v value) (Sources, error) {
+		read, err := decodeSources(v)
+		if err != nil {
+			return Sources{}, err
+		}
+		return *read, nil
+	}, s)
 }
 
-func decodeSources(v value) (Sources, error) {
+func decodeSources(v value) (*Sources, error) {
 	seqs, err := elements(v, countOf[Seq])
 	if err != nil {
 		return nil, err

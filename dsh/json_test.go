@@ -322,9 +322,8 @@ func TestMarshalers(t *testing.T) {
 		&dsh.Message{ID: "i", Role: dsh.RoleUser, Content: []dsh.Block{dsh.Text{Text: "t"}}, Source: dsh.UserSource{}},
 		&dsh.SessionHeader{ID: "s", CreatedAt: 1, CWD: "/", ParentSession: "p", HasSeed: true, Origin: "subagent", DelegationDepth: 1, AgentPreset: "a"},
 		&dsh.Event{Seq: 1, Time: 2, Data: dsh.TurnStart{Turn: 1}},
-		&dsh.Sources{{First: 1, Last: 3}, {First: 0, Last: 0}},
-		&dsh.Sources{},
-		new(dsh.Sources),
+		dsh.Cite(1, 2, 3, 0),
+		dsh.Cite(),
 	} {
 		alone, err := v.(json.Marshaler).MarshalJSON()
 		if err != nil {

@@ -231,7 +231,7 @@ func drawEvent(t *rapid.T) dsh.Event {
 		Ignorable: rapid.Bool().Draw(t, "ignorable"),
 	}
 	if rapid.Bool().Draw(t, "cites") {
-		ev.Sources = dsh.Sources{}
+		ev.Sources = dsh.Cite()
 		for range rapid.IntRange(0, 4).Draw(t, "runs") {
 			first := dsh.Seq(rapid.IntRange(0, 1<<40).Draw(t, "first"))
 			ev.Sources = ev.Sources.With(first, first+dsh.Seq(rapid.IntRange(0, 5).Draw(t, "more")))
@@ -241,9 +241,7 @@ func drawEvent(t *rapid.T) dsh.Event {
 	case 1:
 		ev.Surface = dsh.Append
 	case 2:
-		ev.Surface = dsh.SurfaceOp{
-			Kind: dsh.SurfaceReplace, Start: dsh.Seq(anyCount.Draw(t, "start")), End: dsh.Seq(anyCount.Draw(t, "end")),
-		}
+		ev.Surface = dsh.Replace(dsh.Seq(anyCount.Draw(t, "start")), dsh.Seq(anyCount.Draw(t, "end")))
 	}
 	return ev
 }

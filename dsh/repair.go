@@ -79,7 +79,7 @@ func (o *openTurn) apply(ev *Event) {
 			o.calls[i].started, o.calls[i].seq = true, ev.Seq
 		}
 	case ToolFinished:
-		if ev.Surface.Kind == SurfaceReplace {
+		if ev.Surface.Kind() == SurfaceReplace {
 			return // an old result, shortened
 		}
 		if i := slices.IndexFunc(o.calls, func(c openCall) bool { return c.id == resultOf(d.Message) }); i >= 0 {
@@ -117,7 +117,7 @@ func (r *repair) add(ev Event) {
 
 func (r *repair) result(o *openTurn, call openCall) {
 	failure, text := ToolNotStarted, TextNotStarted
-	var sources Sources
+	var sources *Sources
 	if call.started {
 		failure, text = ToolOutcomeUnknown, TextOutcomeUnknown
 		sources = Cite(call.seq)

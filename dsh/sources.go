@@ -1,38 +1,53 @@
 package dsh
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Sources cites events as runs of ascending sequence numbers, in the order in
-// which the event lists them. Nil cites nothing; an empty, non-nil list is an
+// which the event lists them. A nil *Sources cites nothing; an empty one is an
 // explicit empty citation, which only assistant/message may have.
-type Sources []SeqRange
+type Sources struct{ runs []SeqRange }
 
 // SeqRange is the sequence numbers from First through Last.
 type SeqRange struct{ First, Last Seq }
 
 // Cite returns sources that list seqs in order.
-func Cite(seqs ...Seq) Sources {
-	s := Sources{}
+func Cite(seqs ...Seq) *Sources {
+	s := &Sources{}
 	for _, seq := range seqs {
-		s = s.With(seq, seq)
+		s.With(seq, seq)
 	}
 	return s
 }
 
-// With returns s with the numbers from first through last listed behind it.
-// It may extend s in place; the caller owns s.
-func (s Sources) With(first, last Seq) Sources {
-	if n := len(s); n > 0 && s[n-1].Last+1 == first {
-		s[n-1].Last = last
-		return s
+// With returns s with the numbers from first through last listed behind it. It
+// extends s in place if that is not nil; the caller owns s.
+func (s *Sources) With(first, last Seq) *Sources {
+	if s == nil {
+		s = &Sources{}
 	}
-	return append(s, SeqRange{First: first, Last: last})
+	if n := len(s.runs); n > 0 && s.runs[n-1].Last+1 == first {
+		s.runs[n-1].Last = last
+	} else {
+		s.runs = append(s.runs, SeqRange{First: first, Last: last})
+	}
+	return s
+}
+
+// Runs returns the runs in order, which the caller may only read.
+func (s *Sources) Runs() []SeqRange {
+	if s == nil {
+		return nil
+	}
+	return s.runs
 }
 
 // All yields each cited number in order.
-func (s Sources) All() iter.Seq[Seq] {
+func (s *Sources) All() iter.Seq[Seq] {
 	return func(yield func(Seq) bool) {
-		for _, r := range s {
+		for _, r := range s.Runs() {
 			for seq := r.First; seq <= r.Last; seq++ {
 				if !yield(seq) {
 					return
@@ -43,23 +58,22 @@ func (s Sources) All() iter.Seq[Seq] {
 }
 
 // Len returns how many numbers s lists.
-func (s Sources) Len() int {
+func (s *Sources) Len() int {
 	n := 0
-	for _, r := range s {
+	for _, r := range s.Runs() {
 		n += int(r.Last - r.First + 1)
 	}
 	return n
 }
 
 // Contains reports whether s lists seq.
-func (s Sources) Contains(seq Seq) bool {
-	for _, r := range s {
-		if r.First <= seq && seq <= r.Last {
-			return true
-		}
-	}
-	return false
+func (s *Sources) Contains(seq Seq) bool {
+	return slices.ContainsFunc(s.Runs(), func(r SeqRange) bool { return r.First <= seq && seq <= r.Last })
 }
+
+// Equal reports whether s and other list the same numbers in the same order.
+// To cite nothing is the same as an empty citation here.
+func (s *Sources) Equal(other *Sources) bool { return slices.Equal(s.Runs(), other.Runs()) }
 
 // Expand yields every single event of packed, each [ChunkRun] as its
 // [AssistantChunk] events.

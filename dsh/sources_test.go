@@ -11,17 +11,17 @@ import (
 func TestSources(t *testing.T) {
 	for _, tc := range []struct {
 		seqs []dsh.Seq
-		want dsh.Sources
+		want []dsh.SeqRange
 	}{
-		{nil, dsh.Sources{}},
-		{[]dsh.Seq{4}, dsh.Sources{{4, 4}}},
-		{[]dsh.Seq{4, 5, 6}, dsh.Sources{{4, 6}}},
-		{[]dsh.Seq{4, 6, 7, 5}, dsh.Sources{{4, 4}, {6, 7}, {5, 5}}},
-		{[]dsh.Seq{2, 1, 0}, dsh.Sources{{2, 2}, {1, 1}, {0, 0}}},
-		{[]dsh.Seq{3, 3}, dsh.Sources{{3, 3}, {3, 3}}},
+		{nil, nil},
+		{[]dsh.Seq{4}, []dsh.SeqRange{{4, 4}}},
+		{[]dsh.Seq{4, 5, 6}, []dsh.SeqRange{{4, 6}}},
+		{[]dsh.Seq{4, 6, 7, 5}, []dsh.SeqRange{{4, 4}, {6, 7}, {5, 5}}},
+		{[]dsh.Seq{2, 1, 0}, []dsh.SeqRange{{2, 2}, {1, 1}, {0, 0}}},
+		{[]dsh.Seq{3, 3}, []dsh.SeqRange{{3, 3}, {3, 3}}},
 	} {
 		s := dsh.Cite(tc.seqs...)
-		if !reflect.DeepEqual(s, tc.want) {
+		if !slices.Equal(s.Runs(), tc.want) {
 			t.Errorf("%v: got %v, want %v", tc.seqs, s, tc.want)
 		}
 		if got := slices.Collect(s.All()); !slices.Equal(got, tc.seqs) || s.Len() != len(tc.seqs) {
@@ -39,10 +39,10 @@ func TestSources(t *testing.T) {
 			break
 		}
 	}
-	if got, want := dsh.Cite(1).With(2, 5).With(9, 9), (dsh.Sources{{1, 5}, {9, 9}}); !reflect.DeepEqual(got, want) {
+	if got, want := dsh.Cite(1).With(2, 5).With(9, 9), dsh.Cite(1, 2, 3, 4, 5, 9); !got.Equal(want) || len(got.Runs()) != 2 {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got := dsh.Sources(nil).With(3, 4); got.Len() != 2 {
+	if got := (*dsh.Sources)(nil).With(3, 4); got.Len() != 2 {
 		t.Errorf("got %v", got)
 	}
 }

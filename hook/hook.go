@@ -25,7 +25,7 @@ type Agent interface {
 	Cancel(ctx context.Context, cause dsh.Cause, keepInbox bool) error
 	// Append logs a fact. A surface fact needs op; sources may be nil. It
 	// returns the fact's sequence number, or why the log refused it.
-	Append(ctx context.Context, fact dsh.Fact, op dsh.SurfaceOp, sources dsh.Sources) (dsh.Seq, error)
+	Append(ctx context.Context, fact dsh.Fact, op dsh.SurfaceOp, sources *dsh.Sources) (dsh.Seq, error)
 }
 
 type agentKey struct{}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/dsh-actor/dsh-actor/dsh"
@@ -12,7 +11,7 @@ import (
 
 // answer compares an answer with what the chunks of its attempt make.
 func (f *fold) answer(ev *dsh.Event, d dsh.AssistantMessage) {
-	if ev.Surface.Kind == dsh.SurfaceReplace {
+	if ev.Surface.Kind() == dsh.SurfaceReplace {
 		return // no model made it
 	}
 	if !f.within(ev, d.Turn, d.Step) {
@@ -45,7 +44,7 @@ func (f *fold) answer(ev *dsh.Event, d dsh.AssistantMessage) {
 // silent reports whether an answer is that of a stream without chunks. Behind a
 // finish it is another attempt's.
 func silent(ev *dsh.Event, d dsh.AssistantMessage) bool {
-	return ev.Sources != nil && len(ev.Sources) == 0 && len(d.Message.Content) == 0
+	return ev.Sources != nil && ev.Sources.Len() == 0 && len(d.Message.Content) == 0
 }
 
 // cites looks whether the answer cites the chunks of its attempt and no others.
@@ -54,10 +53,10 @@ func (f *fold) cites(ev *dsh.Event, a *attempt) {
 		f.find(ev, KindCitation, "an answer that cites nothing, not even an empty list")
 		return
 	}
-	if slices.Equal(ev.Sources, a.chunks) {
+	if ev.Sources.Equal(a.chunks) {
 		return
 	}
-	for _, c := range ev.Sources {
+	for _, c := range ev.Sources.Runs() {
 		switch {
 		case covers(a.chunks, c):
 		case overlaps(f.step.earlier, c):
@@ -68,7 +67,7 @@ func (f *fold) cites(ev *dsh.Event, a *attempt) {
 			return
 		}
 	}
-	for _, c := range a.chunks {
+	for _, c := range a.chunks.Runs() {
 		if !covers(ev.Sources, c) {
 			f.find(ev, KindCitation, "does not cite all of %s, the chunks of its attempt", list(a.chunks))
 			return
@@ -198,8 +197,8 @@ func brief(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-func covers(s dsh.Sources, r dsh.SeqRange) bool {
-	for _, q := range s {
+func covers(s *dsh.Sources, r dsh.SeqRange) bool {
+	for _, q := range s.Runs() {
 		if q.First <= r.First && r.Last <= q.Last {
 			return true
 		}
@@ -207,8 +206,8 @@ func covers(s dsh.Sources, r dsh.SeqRange) bool {
 	return false
 }
 
-func overlaps(s dsh.Sources, r dsh.SeqRange) bool {
-	for _, q := range s {
+func overlaps(s *dsh.Sources, r dsh.SeqRange) bool {
+	for _, q := range s.Runs() {
 		if q.First <= r.Last && r.First <= q.Last {
 			return true
 		}
@@ -223,12 +222,12 @@ func span(r dsh.SeqRange) string {
 	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
-func list(s dsh.Sources) string {
-	if len(s) == 0 {
+func list(s *dsh.Sources) string {
+	if s.Len() == 0 {
 		return "none"
 	}
 	var out []string
-	for _, r := range s {
+	for _, r := range s.Runs() {
 		out = append(out, span(r))
 	}
 	return strings.Join(out, ", ")

@@ -9,7 +9,7 @@ type attempt struct {
 	request int // in the report
 	derived mark
 	asm     dsh.Assembler
-	chunks  dsh.Sources
+	chunks  *dsh.Sources
 }
 
 // ended reports whether the stream has its finish.
@@ -71,7 +71,7 @@ func (f *fold) over() {
 			r.Outcome = Failed
 		}
 	}
-	for _, c := range a.chunks {
+	for _, c := range a.chunks.Runs() {
 		s.earlier = s.earlier.With(c.First, c.Last)
 	}
 	s.attempt = nil

@@ -31,9 +31,9 @@ type fold struct {
 type step struct {
 	no       int
 	start    dsh.Seq
-	attempts int         // begun so far
-	attempt  *attempt    // nil before the first and behind one that is over
-	earlier  dsh.Sources // the chunks of attempts that are over
+	attempts int          // begun so far
+	attempt  *attempt     // nil before the first and behind one that is over
+	earlier  *dsh.Sources // the chunks of attempts that are over
 	answered bool
 	calls    []call
 	marks    []mark
@@ -230,7 +230,7 @@ func (f *fold) within(ev *dsh.Event, turn, no int) bool {
 // it was claimed is no matter: hooks may add to what a step begins with, drop
 // and rewrite it.
 func (f *fold) userMessage(ev *dsh.Event) {
-	if ev.Surface.Kind == dsh.SurfaceAppend && f.step != nil && owing(f.step.calls) {
+	if ev.Surface.Kind() == dsh.SurfaceAppend && f.step != nil && owing(f.step.calls) {
 		f.find(ev, KindResult, "a message stands between the calls of an answer and their results")
 	}
 }

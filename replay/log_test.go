@@ -49,7 +49,7 @@ func (w *writer) sent(turn, step, attempt int) {
 // stream logs chunks and, unless the attempt failed, the answer that they make.
 func (w *writer) stream(turn, step int, interrupted bool, chunks ...dsh.Chunk) {
 	var asm dsh.Assembler
-	var cited dsh.Sources
+	var cited *dsh.Sources
 	for _, c := range chunks {
 		asm.Add(c)
 		seq := w.add(dsh.Event{Data: dsh.AssistantChunk{Turn: turn, Step: step, Chunk: c}})
@@ -176,7 +176,7 @@ func sound() []dsh.Event {
 	surface := w.history.Surface()
 	w.add(dsh.Event{
 		Data: dsh.UserMessage{Message: user("summary", "we counted")}, Sources: dsh.Cite(surface...),
-		Surface: dsh.SurfaceOp{Kind: dsh.SurfaceReplace, Start: surface[0], End: surface[len(surface)-1]},
+		Surface: dsh.Replace(surface[0], surface[len(surface)-1]),
 	})
 	w.log(dsh.EndSeed{})
 	w.claimed(2, user("m2", "more"))
@@ -217,13 +217,16 @@ func renumber(events []dsh.Event, number func(dsh.Seq) dsh.Seq) []dsh.Event {
 		ev := &events[i]
 		ev.Seq = number(ev.Seq)
 		if ev.Sources != nil {
-			sources := dsh.Sources{}
+			sources := dsh.Cite()
 			for seq := range ev.Sources.All() {
 				sources = sources.With(number(seq), number(seq))
 			}
 			ev.Sources = sources
 		}
-		ev.Surface.Start, ev.Surface.End = number(ev.Surface.Start), number(ev.Surface.End)
+		if ev.Surface.Kind() == dsh.SurfaceReplace {
+			start, end := ev.Surface.Range()
+			ev.Surface = dsh.Replace(number(start), number(end))
+		}
 		if d, ok := ev.Data.(dsh.RequestSent); ok {
 			d.Through = number(d.Through)
 			ev.Data = d
@@ -337,11 +340,11 @@ func TestTraces(t *testing.T) {
 		{"none", func(*writer) {}, nil},
 		{"a retry", func(w *writer) { w.log(retry, dsh.RetryStarted{Turn: 1, Step: 1}) }, []replay.Outcome{replay.Failed}},
 		{"an empty answer", func(w *writer) {
-			w.add(dsh.Event{Data: empty, Surface: dsh.Append, Sources: dsh.Sources{}})
+			w.add(dsh.Event{Data: empty, Surface: dsh.Append, Sources: dsh.Cite()})
 		}, []replay.Outcome{replay.Answered}},
 		{"an empty answer behind one that was given up", func(w *writer) {
 			w.log(dsh.AssistantChunk{Turn: 1, Step: 1, Chunk: dsh.Finish{Reason: dsh.FinishReason{Kind: dsh.FinishStop}}})
-			w.add(dsh.Event{Data: empty, Surface: dsh.Append, Sources: dsh.Sources{}})
+			w.add(dsh.Event{Data: empty, Surface: dsh.Append, Sources: dsh.Cite()})
 		}, []replay.Outcome{replay.Dropped, replay.Answered}},
 		{"chunks without an end", func(w *writer) {
 			w.log(dsh.AssistantChunk{Turn: 1, Step: 1, Chunk: dsh.TextDelta{Text: " "}})
@@ -359,7 +362,7 @@ func TestTraces(t *testing.T) {
 		{"an answer that was replaced", func(w *writer) {
 			w.stream(1, 1, false, dsh.TextDelta{Text: "y"}, dsh.Finish{Reason: dsh.FinishReason{Kind: dsh.FinishStop}})
 			at := dsh.Seq(len(w.events) - 1)
-			w.add(dsh.Event{Data: empty, Sources: dsh.Cite(at), Surface: dsh.SurfaceOp{Kind: dsh.SurfaceReplace, Start: at, End: at}})
+			w.add(dsh.Event{Data: empty, Sources: dsh.Cite(at), Surface: dsh.Replace(at, at)})
 		}, []replay.Outcome{replay.Answered}},
 	} {
 		w := begun()

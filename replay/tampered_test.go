@@ -34,6 +34,15 @@ type tampering struct {
 	want string
 }
 
+// citing returns sources that list a run and then what s lists.
+func citing(s *dsh.Sources, run dsh.SeqRange) *dsh.Sources {
+	cited := dsh.Cite().With(run.First, run.Last)
+	for _, r := range s.Runs() {
+		cited = cited.With(r.First, r.Last)
+	}
+	return cited
+}
+
 // Each kind of finding is provoked by changes of a sound log, and no change
 // provokes others.
 func TestTamperedLogs(t *testing.T) {
@@ -234,15 +243,15 @@ var answers = []tampering{
 		})
 	}, "43 answer: nothing was said that is worth keeping"},
 	{"chunks of a failed attempt", func(l []dsh.Event) []dsh.Event {
-		l[atAnswer].Sources = append(dsh.Sources{{First: atFailed, Last: atFailed + 1}}, l[atAnswer].Sources...)
+		l[atAnswer].Sources = citing(l[atAnswer].Sources, dsh.SeqRange{First: atFailed, Last: atFailed + 1})
 		return l
 	}, "20 citation: cites 9-10, which is of an attempt that failed"},
 	{"a chunk that is not cited", func(l []dsh.Event) []dsh.Event {
-		l[atAnswer].Sources = dsh.Sources{{First: atChunks, Last: atFinish - 1}}
+		l[atAnswer].Sources = dsh.Cite().With(atChunks, atFinish-1)
 		return l
 	}, "20 citation: does not cite all of 14-19"},
 	{"what is no chunk", func(l []dsh.Event) []dsh.Event {
-		l[atAnswer].Sources = append(dsh.Sources{{First: atUser, Last: atUser}}, l[atAnswer].Sources...)
+		l[atAnswer].Sources = citing(l[atAnswer].Sources, dsh.SeqRange{First: atUser, Last: atUser})
 		return l
 	}, "20 citation: cites 4, which are not all chunks of its attempt (14-19)"},
 	{"nothing cited", func(l []dsh.Event) []dsh.Event {
@@ -329,7 +338,8 @@ var inboxes = []tampering{
 
 var surfaces = []tampering{
 	{"a replace of what is not there", func(l []dsh.Event) []dsh.Event {
-		l[atSummary].Surface.Start = atStep
+		_, end := l[atSummary].Surface.Range()
+		l[atSummary].Surface = dsh.Replace(atStep, end)
 		return without(l, atPrefix-1)
 	}, "33 surface: event 3 is not on the surface"},
 	{"a replace that does not cite", func(l []dsh.Event) []dsh.Event {

@@ -51,7 +51,7 @@ func (f *fold) toolStarted(ev *dsh.Event, d dsh.ToolStarted) {
 
 // toolFinished looks whether a result answers a call whose turn it is.
 func (f *fold) toolFinished(ev *dsh.Event, d dsh.ToolFinished) {
-	if ev.Surface.Kind == dsh.SurfaceReplace || !f.within(ev, d.Turn, d.Step) {
+	if ev.Surface.Kind() == dsh.SurfaceReplace || !f.within(ev, d.Turn, d.Step) {
 		return // the surface looks after an old result that was shortened
 	}
 	result, ok := onlyResult(d.Message)
@@ -72,7 +72,7 @@ func (f *fold) toolFinished(ev *dsh.Event, d dsh.ToolFinished) {
 		f.find(ev, KindResult, "a second result for call %q", c.ID)
 	case next != i:
 		f.find(ev, KindResult, "the result for call %q stands where the one for %q is due", c.ID, calls[next].ID)
-	case c.begun && !slices.Equal(ev.Sources, dsh.Cite(c.seq)):
+	case c.begun && !ev.Sources.Equal(dsh.Cite(c.seq)):
 		f.find(ev, KindResult, "the result for call %q cites %s, and its tool/call is %d", c.ID, list(ev.Sources), c.seq)
 	case !c.begun && (d.Error == nil || *d.Error != dsh.ToolNotStarted):
 		f.find(ev, KindResult, "a result for call %q, which has no tool/call", c.ID)

@@ -134,7 +134,7 @@ func Cancel(cause dsh.Cause, keepInbox bool) Command {
 }
 
 // Append is the command that logs a fact; see [Agent.Append].
-func Append(fact dsh.Fact, op dsh.SurfaceOp, sources dsh.Sources) Command {
+func Append(fact dsh.Fact, op dsh.SurfaceOp, sources *dsh.Sources) Command {
 	return Command{loop.Append{Fact: fact, Surface: op, Sources: sources}}
 }
 
@@ -156,7 +156,7 @@ func (a *Agent) Do(ctx context.Context, commands ...Command) error {
 
 // Append logs a fact that the program has to record and returns its number. A
 // fact on the surface needs op.
-func (a *Agent) Append(ctx context.Context, fact dsh.Fact, op dsh.SurfaceOp, sources dsh.Sources) (dsh.Seq, error) {
+func (a *Agent) Append(ctx context.Context, fact dsh.Fact, op dsh.SurfaceOp, sources *dsh.Sources) (dsh.Seq, error) {
 	reply := make(chan agent.Done, 1)
 	l, done, err := ask(ctx, a, agent.Do{
 		Commands: []loop.Input{loop.Append{Fact: fact, Surface: op, Sources: sources}}, Reply: reply,

@@ -36,7 +36,7 @@ func (f *family) leave(t *testing.T, logs ...left) {
 			h.ParentSession, h.Origin = l.parent, "subagent"
 		}
 		events := make([]dsh.Event, len(l.facts))
-		cited := dsh.Sources{}
+		cited := dsh.Cite()
 		for i, fact := range l.facts {
 			events[i] = dsh.Event{Seq: dsh.Seq(i), Time: int64(i), Data: fact}
 			switch fact.(type) {

@@ -109,8 +109,8 @@ func (s *self) Cancel(ctx context.Context, cause dsh.Cause, keepInbox bool) erro
 }
 
 // Append logs a fact.
-func (s *self) Append(ctx context.Context, fact dsh.Fact, op dsh.SurfaceOp, sources dsh.Sources) (seq dsh.Seq, err error) {
-	by := func(appends func(context.Context, dsh.Fact, dsh.SurfaceOp, dsh.Sources) (dsh.Seq, error)) func() error {
+func (s *self) Append(ctx context.Context, fact dsh.Fact, op dsh.SurfaceOp, sources *dsh.Sources) (seq dsh.Seq, err error) {
+	by := func(appends func(context.Context, dsh.Fact, dsh.SurfaceOp, *dsh.Sources) (dsh.Seq, error)) func() error {
 		return func() (err error) {
 			seq, err = appends(ctx, fact, op, sources)
 			return err

@@ -16,7 +16,7 @@ type logger struct {
 	err   error
 }
 
-func (l *logger) Append(_ context.Context, fact dsh.Fact, op dsh.SurfaceOp, sources dsh.Sources) (dsh.Seq, error) {
+func (l *logger) Append(_ context.Context, fact dsh.Fact, op dsh.SurfaceOp, sources *dsh.Sources) (dsh.Seq, error) {
 	if op != (dsh.SurfaceOp{}) || sources != nil {
 		return 0, errors.New("a todo is no surface event")
 	}

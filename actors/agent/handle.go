@@ -164,7 +164,7 @@ func (h *Handle) Cancel(_ context.Context, cause dsh.Cause, keepInbox bool) erro
 }
 
 // Append logs a fact and returns its number.
-func (h *Handle) Append(_ context.Context, fact dsh.Fact, op dsh.SurfaceOp, sources dsh.Sources) (dsh.Seq, error) {
+func (h *Handle) Append(_ context.Context, fact dsh.Fact, op dsh.SurfaceOp, sources *dsh.Sources) (dsh.Seq, error) {
 	done, err := h.do(loop.Append{Fact: fact, Surface: op, Sources: sources})
 	return done.Next - 1, err
 }

@@ -305,24 +305,24 @@ func (s *subject) replaceSurface(r *ReplaceSurface) (loop.Input, error) {
 	})
 	return loop.Append{
 		Fact:    dsh.UserMessage{Message: message},
-		Surface: dsh.SurfaceOp{Kind: dsh.SurfaceReplace, Start: first, End: last},
+		Surface: dsh.Replace(first, last),
 		Sources: r.Cite.sources(surface, first, last),
 	}, nil
 }
 
 // sources returns what a replacement of a range of the surface cites.
-func (c Cite) sources(surface []dsh.Seq, first, last dsh.Seq) dsh.Sources {
+func (c Cite) sources(surface []dsh.Seq, first, last dsh.Seq) *dsh.Sources {
 	switch {
 	case c.Omit:
 		return nil
 	case c.Seqs != nil:
-		sources := dsh.Sources{}
+		sources := dsh.Cite()
 		for _, seq := range c.Seqs {
 			sources = sources.With(dsh.Seq(seq), dsh.Seq(seq))
 		}
 		return sources
 	}
-	var sources dsh.Sources
+	var sources *dsh.Sources
 	within := false
 	for _, seq := range surface {
 		within = within || seq == first
@@ -359,7 +359,7 @@ func (s *subject) rewriteToolResult(r *RewriteToolResult) (loop.Input, error) {
 		seq := events[i].Seq
 		return loop.Append{
 			Fact:    stored,
-			Surface: dsh.SurfaceOp{Kind: dsh.SurfaceReplace, Start: seq, End: seq},
+			Surface: dsh.Replace(seq, seq),
 			Sources: dsh.Cite(seq),
 		}, nil
 	}

@@ -195,7 +195,7 @@ func (m *Machine) owesResults() bool {
 
 // appendFact logs what a hook, a tool or a policy has to record.
 func (m *Machine) appendFact(in Append) error {
-	if in.Surface.Kind == dsh.SurfaceAppend && m.owesResults() {
+	if in.Surface.Kind() == dsh.SurfaceAppend && m.owesResults() {
 		return fmt.Errorf("loop: append %s: %w: tool calls wait for their results, which must follow at once; inject it",
 			in.Fact.Type(), ErrBusy)
 	}

@@ -65,7 +65,7 @@ type (
 	Append struct {
 		Fact    dsh.Fact
 		Surface dsh.SurfaceOp
-		Sources dsh.Sources
+		Sources *dsh.Sources
 	}
 
 	// Continue lets the machine go on from a border between two transitions.

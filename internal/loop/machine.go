@@ -194,7 +194,7 @@ func (m *Machine) log(fact dsh.Fact) dsh.Seq {
 }
 
 // logMessage appends one surface event at the end.
-func (m *Machine) logMessage(fact dsh.Fact, sources dsh.Sources) dsh.Seq {
+func (m *Machine) logMessage(fact dsh.Fact, sources *dsh.Sources) dsh.Seq {
 	return m.append(dsh.Event{Data: fact, Surface: dsh.Append, Sources: sources})
 }
 

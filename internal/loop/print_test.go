@@ -44,14 +44,15 @@ func printEvent(ev *dsh.Event) string {
 
 func printSurface(ev *dsh.Event) string {
 	var where string
-	if ev.Surface.Kind == dsh.SurfaceReplace {
-		where = fmt.Sprintf("replaces=%d-%d", ev.Surface.Start, ev.Surface.End)
+	if ev.Surface.Kind() == dsh.SurfaceReplace {
+		start, end := ev.Surface.Range()
+		where = fmt.Sprintf("replaces=%d-%d", start, end)
 	}
 	if ev.Sources == nil {
 		return where
 	}
 	var cites []string
-	for _, r := range ev.Sources {
+	for _, r := range ev.Sources.Runs() {
 		if r.First == r.Last {
 			cites = append(cites, fmt.Sprint(r.First))
 		} else {

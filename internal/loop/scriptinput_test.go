@@ -183,19 +183,18 @@ func (p *player) append(rest string) (Input, error) {
 	case "bare":
 		return Append{Fact: dsh.UserMessage{Message: message(rest)}}, nil
 	case "replace":
-		var op dsh.SurfaceOp
+		var start, end dsh.Seq
 		first, rest := word(rest)
 		last, rest := word(rest)
-		fmt.Sscan(first, &op.Start)
-		fmt.Sscan(last, &op.End)
-		op.Kind = dsh.SurfaceReplace
-		var cited dsh.Sources
+		fmt.Sscan(first, &start)
+		fmt.Sscan(last, &end)
+		var cited *dsh.Sources
 		for _, seq := range p.history.Surface() {
-			if op.Start <= seq && seq <= op.End {
+			if start <= seq && seq <= end {
 				cited = cited.With(seq, seq)
 			}
 		}
-		return Append{Fact: dsh.UserMessage{Message: message(rest)}, Surface: op, Sources: cited}, nil
+		return Append{Fact: dsh.UserMessage{Message: message(rest)}, Surface: dsh.Replace(start, end), Sources: cited}, nil
 	}
 	return nil, fmt.Errorf("append what: %q", kind)
 }

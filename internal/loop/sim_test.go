@@ -266,14 +266,15 @@ func (s *sim) fold(ev dsh.Event) {
 	default:
 		return
 	}
-	if ev.Surface.Kind == dsh.SurfaceAppend {
+	if ev.Surface.Kind() == dsh.SurfaceAppend {
 		s.surface = append(s.surface, n)
 		return
 	}
 	at := func(seq dsh.Seq) int {
 		return slices.IndexFunc(s.surface, func(n node) bool { return n.seq == seq })
 	}
-	s.surface = slices.Replace(s.surface, at(ev.Surface.Start), at(ev.Surface.End)+1, n)
+	start, end := ev.Surface.Range()
+	s.surface = slices.Replace(s.surface, at(start), at(end)+1, n)
 }
 
 // units returns the ranges of the surface that may be replaced without parting

@@ -111,7 +111,7 @@ func (s *sim) replaceSurface() {
 	}
 	in := Append{
 		Fact:    dsh.UserMessage{Message: s.message()},
-		Surface: dsh.SurfaceOp{Kind: dsh.SurfaceReplace, Start: s.surface[from].seq, End: s.surface[to].seq},
+		Surface: dsh.Replace(s.surface[from].seq, s.surface[to].seq),
 		Sources: dsh.Cite(cited...),
 	}
 	if err := s.feed(in); err != nil {
@@ -135,7 +135,7 @@ func (s *sim) rewriteResult() {
 		shorter.Content = []dsh.Block{result}
 		in := Append{
 			Fact:    dsh.ToolFinished{Turn: 1, Step: 1, Message: &shorter},
-			Surface: dsh.SurfaceOp{Kind: dsh.SurfaceReplace, Start: n.seq, End: n.seq}, Sources: dsh.Cite(n.seq),
+			Surface: dsh.Replace(n.seq, n.seq), Sources: dsh.Cite(n.seq),
 		}
 		if err := s.feed(in); err != nil {
 			fail("a good rewrite is refused: %w", err)

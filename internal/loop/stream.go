@@ -8,7 +8,7 @@ import (
 type streaming struct {
 	header *dsh.Header
 	asm    dsh.Assembler
-	cited  dsh.Sources // the chunks logged so far
+	cited  *dsh.Sources // the chunks logged so far
 }
 
 func (*streaming) String() string { return "streaming" }
@@ -110,7 +110,7 @@ func failureOf(finish *dsh.Finish, err error) *dsh.Failure {
 // answer logs the assistant message that the stream made.
 func (s *streaming) answer(m *Machine, content []dsh.Block, interrupted bool) {
 	if s.cited == nil {
-		s.cited = dsh.Sources{}
+		s.cited = dsh.Cite()
 	}
 	message := &dsh.Message{
 		ID: m.messageID(), Role: dsh.RoleAssistant, Content: content,

@@ -214,7 +214,7 @@ func (w *watch) event(ev dsh.Event) {
 		i := len(w.started)
 		w.started = append(w.started, startedCall{seq: ev.Seq, exclusive: w.modes[i] != tool.Parallel})
 	case dsh.ToolFinished:
-		if ev.Surface.Kind == dsh.SurfaceAppend {
+		if ev.Surface.Kind() == dsh.SurfaceAppend {
 			i := slices.IndexFunc(w.started, func(c startedCall) bool { return !c.done })
 			w.started[i].done = true
 		}

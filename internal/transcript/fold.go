@@ -202,7 +202,7 @@ func (f *Fold) saidSoFar() []dsh.Block {
 
 func (f *Fold) message(ev *dsh.Event, m *dsh.Message) {
 	item := Message{At: f.at, Message: m}
-	if ev.Surface.Kind == dsh.SurfaceReplace {
+	if ev.Surface.Kind() == dsh.SurfaceReplace {
 		item.Replaces = max(1, ev.Sources.Len())
 	}
 	f.emit(item)
@@ -232,7 +232,7 @@ func (f *Fold) result(ev *dsh.Event, d dsh.ToolFinished) {
 		c := f.calls[r.CallID]
 		item := Result{
 			At: f.at, Name: cmp.Or(c.name, string(r.CallID)), Started: c.started, Content: r.Content, IsError: r.IsError,
-			Replaces: ev.Surface.Kind == dsh.SurfaceReplace,
+			Replaces: ev.Surface.Kind() == dsh.SurfaceReplace,
 		}
 		if c.started {
 			item.Took = f.since(c.at)

@@ -159,7 +159,7 @@ func story() (dsh.SessionHeader, []dsh.Event) {
 		{Data: dsh.TurnEnd{Turn: 2, Reason: dsh.Ending{Kind: dsh.EndError, Failure: &dsh.Failure{Code: dsh.CodeQuota, Message: "no credit"}}}},
 		{Data: dsh.Opaque{Name: "compaction/start", Raw: []byte(`{"reason":"pressure"}`)}},
 		{Data: dsh.UserMessage{Message: user("s", "What happened so far.", dsh.OpaqueSource{Name: "compaction"})},
-			Surface: dsh.SurfaceOp{Kind: dsh.SurfaceReplace, Start: 9, End: 18}, Sources: dsh.Cite(9, 10, 11, 18)},
+			Surface: dsh.Replace(9, 18), Sources: dsh.Cite(9, 10, 11, 18)},
 		{Data: dsh.Opaque{Name: "compaction/end", Raw: []byte(`{}`)}},
 		{Data: dsh.Opaque{Name: "todo/write", Raw: []byte(`{"todos":[]}`)}},
 		{Data: dsh.InboxSpliced{Target: dsh.NextTurn, Inserted: []*dsh.Message{user("w", "never mind", dsh.UserSource{})}}},

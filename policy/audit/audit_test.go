@@ -203,7 +203,7 @@ func TestSoundRequestsReplay(t *testing.T) {
 // says through which event it was derived.
 func TestRequestsAreThoseOfTheirEvent(t *testing.T) {
 	var a *runtime.Agent
-	note := func(id dsh.MessageID, op dsh.SurfaceOp, sources dsh.Sources) script.Step {
+	note := func(id dsh.MessageID, op dsh.SurfaceOp, sources *dsh.Sources) script.Step {
 		return script.Do{Func: func(ctx context.Context) {
 			m := dsh.UserText("note " + string(id))
 			m.ID = id
@@ -212,7 +212,7 @@ func TestRequestsAreThoseOfTheirEvent(t *testing.T) {
 			}
 		}}
 	}
-	surface := func(op func([]dsh.Seq) (dsh.SurfaceOp, dsh.Sources), id dsh.MessageID) script.Step {
+	surface := func(op func([]dsh.Seq) (dsh.SurfaceOp, *dsh.Sources), id dsh.MessageID) script.Step {
 		return script.Do{Func: func(ctx context.Context) {
 			state, err := a.State(ctx)
 			if err != nil {
@@ -223,8 +223,8 @@ func TestRequestsAreThoseOfTheirEvent(t *testing.T) {
 			note(id, where, sources).(script.Do).Func(ctx)
 		}}
 	}
-	all := func(s []dsh.Seq) (dsh.SurfaceOp, dsh.Sources) {
-		return dsh.SurfaceOp{Kind: dsh.SurfaceReplace, Start: s[0], End: s[len(s)-1]}, dsh.Cite(s...)
+	all := func(s []dsh.Seq) (dsh.SurfaceOp, *dsh.Sources) {
+		return dsh.Replace(s[0], s[len(s)-1]), dsh.Cite(s...)
 	}
 	w := newWorld(
 		t, []any{retry.New(retry.Options{Initial: 1, Max: 1})},
@@ -339,7 +339,7 @@ type agent struct{ hook.Agent }
 
 var errFull = errors.New("full")
 
-func (agent) Append(context.Context, dsh.Fact, dsh.SurfaceOp, dsh.Sources) (dsh.Seq, error) {
+func (agent) Append(context.Context, dsh.Fact, dsh.SurfaceOp, *dsh.Sources) (dsh.Seq, error) {
 	return 0, errFull
 }
 

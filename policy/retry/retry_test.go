@@ -20,7 +20,7 @@ type log struct {
 
 func (*log) Session() dsh.SessionID { return "s" }
 
-func (l *log) Append(_ context.Context, f dsh.Fact, _ dsh.SurfaceOp, _ dsh.Sources) (dsh.Seq, error) {
+func (l *log) Append(_ context.Context, f dsh.Fact, _ dsh.SurfaceOp, _ *dsh.Sources) (dsh.Seq, error) {
 	if l.err != nil {
 		return 0, l.err
 	}

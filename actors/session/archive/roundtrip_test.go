@@ -218,7 +218,7 @@ func randomLog(random *rand.Rand) []dsh.Event {
 	var user dsh.Seq
 	for turn := 1; turn <= 1+random.IntN(6); turn++ {
 		for _, ev := range sessiontest.Turn(turn, next) {
-			if ev.Surface.Kind == dsh.SurfaceAppend && ev.Sources == nil {
+			if ev.Surface.Kind() == dsh.SurfaceAppend && ev.Sources == nil {
 				user = ev.Seq
 			}
 			events = append(events, ev)
@@ -233,7 +233,7 @@ func randomLog(random *rand.Rand) []dsh.Event {
 		}
 		if random.IntN(2) == 0 {
 			summary := &dsh.Message{ID: dsh.MessageID(text(random)), Role: dsh.RoleUser, Source: dsh.UserSource{}, Content: []dsh.Block{dsh.Text{Text: text(random)}}}
-			add(dsh.Event{Surface: dsh.SurfaceOp{Kind: dsh.SurfaceReplace, Start: user, End: user}, Sources: dsh.Cite(user), Data: dsh.UserMessage{Message: summary}})
+			add(dsh.Event{Surface: dsh.Replace(user, user), Sources: dsh.Cite(user), Data: dsh.UserMessage{Message: summary}})
 		}
 		raw := dsh.AppendString([]byte(`{"n":1e3,"text":`), strings.Repeat(text(random), 1+random.IntN(400)))
 		add(dsh.Event{Ignorable: true, Data: dsh.Opaque{Name: "custom/x", Raw: append(raw, '}')}})

@@ -116,7 +116,7 @@ func (a *Audit) brackets(ev *dsh.Event) {
 
 // within notes an event that is not in its step.
 func (a *Audit) within(ev *dsh.Event, turn, step int) {
-	if ev.Surface.Kind == dsh.SurfaceReplace {
+	if ev.Surface.Kind() == dsh.SurfaceReplace {
 		return // an old one, shortened
 	}
 	if a.turn != turn || a.step != step || step == 0 {

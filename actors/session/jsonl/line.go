@@ -23,7 +23,7 @@ type gatherer struct {
 // add takes the next event.
 func (g *gatherer) add(ev dsh.Event) {
 	d, ok := ev.Data.(dsh.AssistantChunk)
-	if !ok || ev.Sources != nil || ev.Surface.Kind != dsh.SurfaceNone || ev.Ignorable {
+	if !ok || ev.Sources != nil || ev.Surface.Kind() != dsh.SurfaceNone || ev.Ignorable {
 		g.flush()
 		g.events = append(g.events, ev)
 		return

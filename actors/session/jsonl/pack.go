@@ -58,7 +58,7 @@ func appendLines(dst []byte, events []dsh.Event) []byte {
 }
 
 func (p *packer) event(ev *dsh.Event) {
-	if ev.Sources == nil && ev.Surface.Kind == dsh.SurfaceNone && !ev.Ignorable {
+	if ev.Sources == nil && ev.Surface.Kind() == dsh.SurfaceNone && !ev.Ignorable {
 		switch d := ev.Data.(type) {
 		case dsh.ChunkRun:
 			for k, c := range d.Chunks {

@@ -34,7 +34,7 @@ func Turn(turn int, seq dsh.Seq) []dsh.Event {
 		dsh.Event{Surface: dsh.Append, Data: dsh.UserMessage{Message: message(turn, dsh.RoleUser, dsh.UserSource{}, "<&> \u2028 π")}},
 		dsh.Event{Data: dsh.ChunkRun{Turn: turn, Step: 1, Chunks: chunks}},
 		dsh.Event{
-			Surface: dsh.Append, Sources: dsh.Sources{}.With(first, first+dsh.Seq(len(chunks))-1),
+			Surface: dsh.Append, Sources: dsh.Cite().With(first, first+dsh.Seq(len(chunks))-1),
 			Data: dsh.AssistantMessage{Turn: turn, Step: 1, Message: message(turn, dsh.RoleAssistant, dsh.ModelSource{Provider: "p", Model: "m"}, "all of it")},
 		},
 		dsh.Event{Ignorable: true, Data: dsh.Opaque{Name: "custom/note", Raw: []byte(`{"b":1,"a":[2]}`)}},

@@ -36,9 +36,9 @@ type Laws struct {
 	step     int // open; 0 for none
 	steps    int // of the open turn
 	calls    []call
-	chunks   dsh.Sources // since the attempt began
-	finished bool        // the attempt's stream has a finish
-	answered bool        // the open step has its answer
+	chunks   *dsh.Sources // since the attempt began
+	finished bool         // the attempt's stream has a finish
+	answered bool         // the open step has its answer
 	inbox    dsh.Inbox
 	history  dsh.History
 }
@@ -128,7 +128,7 @@ func (l *Laws) apply(ev *dsh.Event) error {
 	case dsh.ToolFinished:
 		return l.toolFinished(ev, d)
 	case dsh.UserMessage:
-		if ev.Surface.Kind == dsh.SurfaceAppend && l.Owing() {
+		if ev.Surface.Kind() == dsh.SurfaceAppend && l.Owing() {
 			return fmt.Errorf("law 3: a message between an answer's calls and their results")
 		}
 	case dsh.InboxSpliced:
@@ -199,7 +199,7 @@ func (l *Laws) chunk(seq dsh.Seq, d dsh.AssistantChunk) error {
 	if l.finished { // another attempt begins
 		l.chunks, l.finished = nil, false
 	}
-	l.chunks = append(l.chunks, dsh.SeqRange{First: seq, Last: seq})
+	l.chunks = l.chunks.With(seq, seq)
 	if _, ok := d.Chunk.(dsh.Finish); ok {
 		l.finished = true
 	}
@@ -209,7 +209,7 @@ func (l *Laws) chunk(seq dsh.Seq, d dsh.AssistantChunk) error {
 // answer checks that the citation is a tail of the chunks so far: an attempt
 // that broke off without a finish leaves its chunks before it.
 func (l *Laws) answer(ev *dsh.Event, d dsh.AssistantMessage) error {
-	if ev.Surface.Kind == dsh.SurfaceReplace {
+	if ev.Surface.Kind() == dsh.SurfaceReplace {
 		return nil
 	}
 	if err := l.in(d.Turn, d.Step); err != nil {
@@ -255,7 +255,7 @@ func (l *Laws) toolStarted(seq dsh.Seq, d dsh.ToolStarted) error {
 }
 
 func (l *Laws) toolFinished(ev *dsh.Event, d dsh.ToolFinished) error {
-	if ev.Surface.Kind == dsh.SurfaceReplace {
+	if ev.Surface.Kind() == dsh.SurfaceReplace {
 		return nil
 	}
 	if err := l.in(d.Turn, d.Step); err != nil {

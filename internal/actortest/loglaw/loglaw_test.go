@@ -10,7 +10,7 @@ import (
 
 // A law that nothing can break proves nothing: each is broken once here.
 func TestLawsCatchBreaches(t *testing.T) {
-	answer := dsh.Event{Surface: dsh.Append, Sources: dsh.Sources{}, Data: dsh.AssistantMessage{
+	answer := dsh.Event{Surface: dsh.Append, Sources: dsh.Cite(), Data: dsh.AssistantMessage{
 		Turn: 1, Step: 1, Message: &dsh.Message{Role: dsh.RoleAssistant, Content: []dsh.Block{
 			dsh.ToolCall{ID: "a"}, dsh.ToolCall{ID: "b"},
 		}},
