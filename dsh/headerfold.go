@@ -4,17 +4,24 @@ package dsh
 // last sent: the header with the parameters beside it. The zero value has seen
 // none.
 type HeaderFold struct {
-	Header  *Header
-	Context *RequestContext
-	// Parameters are those of the next header, too.
-	Parameters Parameters
+	Header     *Header
+	Context    *RequestContext
+	parameters *Parameters // nil for none
+}
+
+// Parameters returns those of the next header, too.
+func (f *HeaderFold) Parameters() Parameters {
+	if f.parameters == nil {
+		return Parameters{}
+	}
+	return *f.parameters
 }
 
 // Apply folds ev; events of other types change nothing.
 func (f *HeaderFold) Apply(ev *Event) {
 	switch d := ev.Data.(type) {
 	case RequestParameters:
-		f.Parameters = d.Parameters
+		f.parameters = &d.Parameters
 		f.combine(f.Header)
 	case RequestHeader:
 		f.combine(d.Header)
@@ -26,9 +33,9 @@ func (f *HeaderFold) Apply(ev *Event) {
 
 // combine makes h with the parameters the header.
 func (f *HeaderFold) combine(h *Header) {
-	if h != nil && !h.Config.Parameters.Equal(f.Parameters) {
+	if p := f.Parameters(); h != nil && !h.Config.Parameters.Equal(p) {
 		with := *h
-		with.Config.Parameters = f.Parameters
+		with.Config.Parameters = p
 		h = &with
 	}
 	f.Header = h

@@ -50,13 +50,13 @@ func (f *fold) requestHeader(ev *dsh.Event, d dsh.RequestHeader) {
 // with returns h with the parameters in force.
 func (f *fold) with(h *dsh.Header) *dsh.Header {
 	g := *h
-	g.Config.Parameters = f.header.Parameters
+	g.Config.Parameters = f.header.Parameters()
 	return &g
 }
 
 func (f *fold) requestParameters(ev *dsh.Event, d dsh.RequestParameters) {
 	f.preparing(ev)
-	if d.Parameters.Equal(f.header.Parameters) {
+	if d.Parameters.Equal(f.header.Parameters()) {
 		f.find(ev, KindHeader, "parameters that change nothing")
 	}
 }

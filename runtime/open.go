@@ -241,8 +241,9 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 
 // machine returns the configuration of the agent's loop.
 func (a *Agent) machine() loop.Config {
+	call := a.spec.call()
 	return loop.Config{
-		Session: a.session, Call: a.spec.call(), MaxParallelCalls: a.spec.MaxParallelToolCalls,
+		Session: a.session, Call: &call, MaxParallelCalls: a.spec.MaxParallelToolCalls,
 		Volatile: a.rt.opts.Store.Volatile(), Children: true, Requested: a.requested,
 	}
 }

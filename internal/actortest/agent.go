@@ -81,7 +81,7 @@ func NewAgent(t testing.TB, o Options) *Agent {
 	a.Handle = agent.Spawn(system.Root, agent.Props(mailbox), &agent.Config{
 		Initiator: dsh.Initiator{Agent: "a", Session: "s", Root: "a"},
 		Machine: loop.New(loop.Config{
-			Session: "s", Call: dsh.CallConfig{Provider: "mock", Model: "m"},
+			Session: "s", Call: &dsh.CallConfig{Provider: "mock", Model: "m"},
 			MaxParallelCalls: o.MaxParallelCalls, Volatile: o.Store.Volatile(),
 		}),
 		Source: hook.Startup, Session: a.session,

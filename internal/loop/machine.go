@@ -23,8 +23,9 @@ var (
 // but has no route.
 type Config struct {
 	Session dsh.SessionID
-	// Call is the configuration that the agent's first request starts from.
-	Call dsh.CallConfig
+	// Call is the configuration that the agent's first request starts from, or
+	// nil. It is kept until there was one.
+	Call *dsh.CallConfig
 	// MaxParallelCalls bounds the tool bodies in flight; 0 means 10.
 	MaxParallelCalls int
 	// Volatile says that there is nothing to make durable, so that no
@@ -79,11 +80,44 @@ type Machine struct {
 	tasks     int       // maintenance tasks so far, for their positions
 
 	now  int64
-	out  []Effect
 	slab []dsh.Event // events are carved from here, so that a Log is a slice
 	mark int         // slab[mark:] is logged and not yet in out
-	logs []Log       // and Log effects from here
-	told []Notify    // and Notify effects from here
+	out  *output     // nil while the machine rests
+}
+
+// output is the effects of the step that is being made. It is used again for the
+// next, and an idle machine does not pay for it.
+type output struct {
+	effects []Effect
+	logs    []Log    // Log effects are carved from here
+	told    []Notify // and Notify effects from here
+	room    struct { // where they begin, so that a few take one allocation
+		effects [effectRoom]Effect
+		logs    [effectRoom]Log
+		told    [effectRoom]Notify
+	}
+}
+
+// effectRoom is for how many effects of a kind there is room at once.
+const effectRoom = 8
+
+// reset forgets the effects of the last step; o may be nil.
+func (o *output) reset() *output {
+	if o == nil {
+		o = &output{}
+	}
+	o.effects, o.logs, o.told = o.room.effects[:0], o.room.logs[:0], o.room.told[:0]
+	return o
+}
+
+// carve puts v into an array that several values share and returns its
+// address.
+func carve[T any](room *[]T, v T) *T {
+	if len(*room) == cap(*room) {
+		*room = make([]T, 0, effectRoom)
+	}
+	*room = append(*room, v)
+	return &(*room)[len(*room)-1]
 }
 
 // turn is what is known of the open turn. It exists while that is open, so that
@@ -105,30 +139,34 @@ func New(cfg Config) *Machine {
 	if cfg.MaxParallelCalls <= 0 {
 		cfg.MaxParallelCalls = DefaultMaxParallelCalls
 	}
+	if cfg.Call == nil {
+		cfg.Call = &dsh.CallConfig{}
+	}
 	return &Machine{cfg: cfg, state: idle{}, requested: cfg.Requested}
 }
 
 // Step applies one input at a time in Unix milliseconds. It returns the
 // effects that the host must perform in order, and for a refused command why;
-// a refused command has no effects. The slice is valid until the next call.
+// a refused command has no effects. The effects are valid until the next call;
+// the events that they hold stay.
 func (m *Machine) Step(now int64, in Input) ([]Effect, error) {
-	m.out, m.now = m.out[:0], now
+	m.out, m.now = m.out.reset(), now
 	if at, ok := position(in); ok {
 		if at != m.pos {
 			return nil, nil // an answer from a previous life
 		}
 		m.state = m.state.step(m, in)
 		m.flush()
-		return m.out, nil
+		return m.out.effects, nil
 	}
 	if _, ok := in.(Continue); ok {
 		m.state = m.state.step(m, in)
 		m.flush()
-		return m.out, nil
+		return m.out.effects, nil
 	}
 	err := m.command(in)
 	m.flush()
-	return m.out, err
+	return m.out.effects, err
 }
 
 // Between reports whether the machine stands at a border between two
@@ -179,7 +217,7 @@ func (m *Machine) History() *dsh.History { return &m.history }
 
 // Rest gives back the memory that an idle machine does not need.
 func (m *Machine) Rest() {
-	m.out, m.logs, m.told = nil, nil, nil
+	m.out = nil
 	m.slab, m.mark = m.slab[len(m.slab):], 0
 }
 
@@ -222,7 +260,7 @@ func (m *Machine) append(ev dsh.Event) dsh.Seq {
 // flush turns the events logged since the last effect into a Log effect.
 func (m *Machine) flush() {
 	if n := len(m.slab); n > m.mark {
-		m.emit(carve(&m.logs, Log{Events: m.slab[m.mark:n]}))
+		m.emit(carve(&m.out.logs, Log{Events: m.slab[m.mark:n]}))
 		m.mark = n
 	}
 }
@@ -233,27 +271,9 @@ func (m *Machine) do(e Effect) {
 	m.emit(e)
 }
 
-func (m *Machine) emit(e Effect) {
-	if m.out == nil {
-		m.out = make([]Effect, 0, effectRoom)
-	}
-	m.out = append(m.out, e)
-}
+func (m *Machine) emit(e Effect) { m.out.effects = append(m.out.effects, e) }
 
-// effectRoom is for how many effects room is made at once.
-const effectRoom = 8
-
-// carve puts v into an array that several values share and returns its
-// address. Nobody writes to it again.
-func carve[T any](room *[]T, v T) *T {
-	if len(*room) == cap(*room) {
-		*room = make([]T, 0, effectRoom)
-	}
-	*room = append(*room, v)
-	return &(*room)[len(*room)-1]
-}
-
-func (m *Machine) notify(n hook.Notice) { m.do(carve(&m.told, Notify{Notice: n})) }
+func (m *Machine) notify(n hook.Notice) { m.do(carve(&m.out.told, Notify{Notice: n})) }
 
 // messageID returns the ID of a message that the machine itself makes. It
 // derives from the session and the number of the event that will hold it, so

@@ -16,13 +16,13 @@ var ErrNoRoute = errors.New("no provider or model: set both on the agent, or sup
 func (m *Machine) proposal() dsh.CallConfig {
 	last := m.header.Header
 	if last == nil {
-		return m.cfg.Call
+		return *m.cfg.Call
 	}
 	logged := last.AdapterDefaults.Strip(last.Config)
 	if m.requested {
 		return logged
 	}
-	config := m.cfg.Call
+	config := *m.cfg.Call
 	if config.ReasoningEffort == "" && config.Provider == logged.Provider && config.Model == logged.Model {
 		config.ReasoningEffort = logged.ReasoningEffort
 	}
@@ -78,7 +78,7 @@ func (m *Machine) logHeader(in Prepared) *dsh.Header {
 	next := dsh.Header{
 		Config: in.Config, AdapterDefaults: in.Defaults, System: m.turn.prompt.System, Tools: m.turn.prompt.Tools,
 	}
-	if p := in.Config.Parameters; !p.Equal(m.header.Parameters) {
+	if p := in.Config.Parameters; !p.Equal(m.header.Parameters()) {
 		m.append(dsh.Event{Data: dsh.RequestParameters{Parameters: p}, Ignorable: true})
 		if last != nil {
 			last = m.header.Header // with the new ones
@@ -95,7 +95,7 @@ func (m *Machine) logHeader(in Prepared) *dsh.Header {
 		}
 		header = &next
 		m.log(dsh.RequestHeader{Header: header, Reason: reason})
-		m.requested = true
+		m.requested, m.cfg.Call = true, nil
 	}
 	route := dsh.RequestContext{
 		Provider: in.Config.Provider, Model: in.Config.Model, ContextWindow: in.ContextWindow,

@@ -228,7 +228,7 @@ func (p *player) fresh(rest string) error {
 		}
 	}
 	p.log, p.history, p.inherited, p.broken = nil, dsh.History{}, 0, false
-	p.cfg = Config{Session: "s", Volatile: true, Call: dsh.CallConfig{Provider: "mock", Model: "m1"}}
+	p.cfg = Config{Session: "s", Volatile: true, Call: &dsh.CallConfig{Provider: "mock", Model: "m1"}}
 	for _, option := range strings.Fields(rest) {
 		key, value, _ := strings.Cut(option, "=")
 		switch key {
@@ -239,7 +239,7 @@ func (p *player) fresh(rest string) error {
 		case "parallel":
 			fmt.Sscan(value, &p.cfg.MaxParallelCalls)
 		default:
-			if err := configure(&p.cfg.Call, nil, key, value); err != nil {
+			if err := configure(p.cfg.Call, nil, key, value); err != nil {
 				return err
 			}
 		}

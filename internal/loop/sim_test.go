@@ -69,7 +69,7 @@ func newSim(seed uint64) *sim {
 	s := &sim{rng: rand.New(rand.NewPCG(seed, 0)), arrows: map[string]bool{}, now: 1000}
 	s.cfg = Config{
 		Session: "s", Volatile: s.chance(2), Children: s.chance(2), MaxParallelCalls: s.rng.IntN(4),
-		Call: dsh.CallConfig{Provider: "p", Model: "m"},
+		Call: &dsh.CallConfig{Provider: "p", Model: "m"},
 	}
 	s.audited = seed%2 == 0
 	s.watch = newWatch()
