@@ -23,7 +23,7 @@ import (
 // log by the next call.
 type Agent struct {
 	rt      *Runtime
-	spec    Spec
+	base    base
 	gear    gear
 	id      dsh.AgentID
 	session dsh.SessionID

@@ -23,7 +23,7 @@ const End dsh.Seq = math.MaxInt64
 // Create makes an agent on a new session. The session-start hooks have run
 // when it returns.
 func (rt *Runtime) Create(ctx context.Context, spec Spec) (*Agent, error) {
-	return rt.open(ctx, "create", rt.top(spec), hook.Startup, func(s Spec) (session.Log, []dsh.Event, error) {
+	return rt.open(ctx, "create", &Agent{rt: rt}, spec, hook.Startup, func(s Spec) (session.Log, []dsh.Event, error) {
 		log, err := rt.opts.Store.Create(ctx, dsh.SessionHeader{
 			Version: dsh.FormatVersion, ID: s.Session, CreatedAt: time.Now().UnixMilli(), CWD: s.CWD,
 		})
@@ -40,8 +40,8 @@ func (rt *Runtime) Create(ctx context.Context, spec Spec) (*Agent, error) {
 // request, with its parameters.
 func (rt *Runtime) Resume(ctx context.Context, id dsh.SessionID, spec Spec) (*Agent, error) {
 	spec.Session = id
-	a := rt.top(spec)
-	return rt.open(ctx, "resume", a, hook.Resume, func(Spec) (session.Log, []dsh.Event, error) {
+	a := &Agent{rt: rt}
+	return rt.open(ctx, "resume", a, spec, hook.Resume, func(Spec) (session.Log, []dsh.Event, error) {
 		log, err := rt.openLog(ctx, id)
 		if err != nil {
 			return nil, nil, err
@@ -62,7 +62,7 @@ func (rt *Runtime) Resume(ctx context.Context, id dsh.SessionID, spec Spec) (*Ag
 // input is not taken along. What the spec leaves out is the other session's, as
 // in [Runtime.Resume].
 func (rt *Runtime) Fork(ctx context.Context, from dsh.SessionID, boundary dsh.Seq, spec Spec) (*Agent, error) {
-	return rt.open(ctx, "fork", rt.top(spec), hook.Startup, func(s Spec) (session.Log, []dsh.Event, error) {
+	return rt.open(ctx, "fork", &Agent{rt: rt}, spec, hook.Startup, func(s Spec) (session.Log, []dsh.Event, error) {
 		source, events, err := rt.seed(ctx, from, boundary)
 		if err != nil {
 			return nil, nil, err
@@ -136,13 +136,9 @@ func length(events []dsh.Event) dsh.Seq {
 	return events[len(events)-1].Last() + 1
 }
 
-// top returns an agent to be made that nobody asked for.
-func (rt *Runtime) top(spec Spec) *Agent { return &Agent{rt: rt, spec: spec} }
-
-// open makes a, which knows its spec and its place in the tree, on the log that
-// load gives.
+// open makes a, which knows its place in the tree, on the log that load gives.
 func (rt *Runtime) open(
-	ctx context.Context, what string, a *Agent, source hook.Source,
+	ctx context.Context, what string, a *Agent, spec Spec, source hook.Source,
 	load func(Spec) (session.Log, []dsh.Event, error),
 ) (_ *Agent, err error) {
 	defer func() {
@@ -150,7 +146,7 @@ func (rt *Runtime) open(
 			err = fmt.Errorf("runtime: %s: %w", what, err)
 		}
 	}()
-	spec, err := a.spec.withDefaults()
+	spec, err = spec.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -161,11 +157,11 @@ func (rt *Runtime) open(
 	if err := rt.reserve(spec.ID); err != nil {
 		return nil, err
 	}
-	a.spec, a.gear, a.id, a.session = spec, g, spec.ID, spec.Session
+	a.gear, a.id, a.session = g, spec.ID, spec.Session
 	if a.root == "" {
 		a.root = a.id
 	}
-	if err := a.begin(ctx, source, load); err != nil {
+	if err := a.begin(ctx, spec, source, load); err != nil {
 		_ = rt.settle(spec.ID, nil)
 		return nil, err
 	}
@@ -178,16 +174,17 @@ func (rt *Runtime) open(
 
 // begin starts an agent's first life and runs its session-start hooks.
 func (a *Agent) begin(
-	ctx context.Context, source hook.Source, load func(Spec) (session.Log, []dsh.Event, error),
+	ctx context.Context, spec Spec, source hook.Source, load func(Spec) (session.Log, []dsh.Event, error),
 ) error {
-	log, events, err := load(a.spec)
+	log, events, err := load(spec)
 	if err == nil {
 		if source != hook.Resume {
 			a.loaded = length(events)
 		}
 		if a.child == nil {
-			a.spec.inherit(log.Header(), events)
+			spec.inherit(log.Header(), events)
 		}
+		a.base = spec.base()
 		err = a.start(ctx, source, log, events)
 	}
 	if err != nil {
@@ -226,7 +223,7 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 	if a.child != nil {
 		a.child.first, a.child.began = length(events), beginning(events)
 		if adopt := a.rt.opts.Delegation.Adopt; adopt != nil {
-			a.spec.Observer = adopt(a.child, log.Header(), events)
+			a.base.observer = adopt(a.child, log.Header(), events)
 		}
 	}
 	gone := make(chan struct{})
@@ -241,9 +238,8 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 
 // machine returns the configuration of the agent's loop.
 func (a *Agent) machine() loop.Config {
-	call := a.spec.call()
 	return loop.Config{
-		Session: a.session, Call: &call, MaxParallelCalls: a.spec.MaxParallelToolCalls,
+		Session: a.session, Call: &a.base.call, MaxParallelCalls: a.base.parallel,
 		Volatile: a.rt.opts.Store.Volatile(), Children: true, Requested: a.requested,
 	}
 }
@@ -251,15 +247,9 @@ func (a *Agent) machine() loop.Config {
 // spawn starts the agent's actor in l and makes l the agent's life.
 func (a *Agent) spawn(l *life, source hook.Source, machine *loop.Machine) {
 	cfg := &agent.Config{
-		Initiator: a.initiator(), Face: a.face, Kin: (*family)(a),
-		Sections: a.spec.Sections, Context: a.spec.Context,
-		Machine: machine, Source: source, Session: l.session, Pool: a.rt.pool,
-		Streams:   a.rt.props.stream,
-		Providers: a.rt.provider, Tools: a.gear.tools, Hooks: a.gear.hooks,
-		System: a.spec.System, CWD: a.spec.CWD, Observer: a.spec.Observer, Logger: a.rt.opts.Logger,
-	}
-	if a.rt.rest.after >= 0 && a.child == nil {
-		cfg.Rests = a.rt.rest.arm
+		Shared: &a.rt.shared, Initiator: a.initiator(), Machine: machine, Source: source, Session: l.session,
+		Tools: a.gear.tools, Hooks: a.gear.hooks, Prompt: &a.base.prompt,
+		Face: a.face, Kin: (*family)(a), Observer: a.base.observer,
 	}
 	if c := a.child; c != nil {
 		begun := make(chan struct{})

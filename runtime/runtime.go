@@ -91,7 +91,8 @@ type Runtime struct {
 	pool    *actor.PID
 	gates   []*admission.Provider
 	served  map[string]llm.Provider // behind their gates
-	props   struct{ agent, session, stream *actor.Props }
+	props   struct{ agent, session *actor.Props }
+	shared  agent.Shared
 	hooks   *hook.Set
 	tools   *tool.Registry
 	brief   sync.Mutex // held by who has a stored log open just to look or to add to it
@@ -150,8 +151,14 @@ func New(opts Options) (*Runtime, error) {
 		agents: map[dsh.AgentID]*Agent{}, sessions: map[dsh.SessionID]*Agent{},
 		reviving: map[dsh.SessionID]chan struct{}{},
 	}
-	rt.props.agent, rt.props.session, rt.props.stream = agent.Props(workers.Mailbox()), session.Props(workers.Inline()), llm.Props(workers.Inline())
+	rt.props.agent, rt.props.session = agent.Props(workers.Mailbox()), session.Props(workers.Inline())
 	rt.rest.init(rt, opts.PassivateAfter)
+	rt.shared = agent.Shared{
+		Pool: rt.pool, Streams: llm.Props(workers.Inline()), Providers: rt.provider, Logger: opts.Logger,
+	}
+	if rt.rest.after >= 0 {
+		rt.shared.Rests = rt.rest.arm
+	}
 	rt.admit()
 	return rt, nil
 }

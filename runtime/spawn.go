@@ -73,11 +73,11 @@ func (a *Agent) bear(
 	if err := ctx.Err(); err != nil {
 		return nil, delegation.Errorf(delegation.CodeCancelled, "cancelled before the sub-agent existed: %w", err)
 	}
-	c.Agent = &Agent{rt: a.rt, spec: spec, parent: a, child: c, root: a.root, depth: a.depth + 1}
+	c.Agent = &Agent{rt: a.rt, parent: a, child: c, root: a.root, depth: a.depth + 1}
 	if err := a.admit(c, maxDepth); err != nil {
 		return nil, err
 	}
-	if _, err := a.rt.open(ctx, "child", c.Agent, source, load); err != nil {
+	if _, err := a.rt.open(ctx, "child", c.Agent, spec, source, load); err != nil {
 		c.release(dsh.Usage{})
 		c.conclude()
 		c.leave()
@@ -139,14 +139,14 @@ func (c *Child) descriptor() delegation.Descriptor {
 // childSpec returns what a child is as an agent: its parent's options, changed
 // by its own. What only the parent has is not inherited.
 func (a *Agent) childSpec(s delegation.Spec) Spec {
+	call, p := a.base.call, a.base.call.Parameters
 	spec := Spec{
-		ID: dsh.AgentID(s.ID), Session: s.ID, CWD: a.spec.CWD, System: a.spec.System,
-		Provider: a.spec.Provider, Model: a.spec.Model, ReasoningEffort: a.spec.ReasoningEffort,
-		Temperature: a.spec.Temperature, MaxTokens: a.spec.MaxTokens, Stop: a.spec.Stop,
-		TopP: a.spec.TopP, Seed: a.spec.Seed, Logprobs: a.spec.Logprobs, TopLogprobs: a.spec.TopLogprobs,
-		ExtraBody: a.spec.ExtraBody, ExtraHeaders: a.spec.ExtraHeaders,
-		MaxParallelToolCalls: a.spec.MaxParallelToolCalls,
-		Tools:                s.Tools, Hooks: s.Hooks, Sections: s.Sections,
+		ID: dsh.AgentID(s.ID), Session: s.ID, CWD: a.base.prompt.CWD, System: a.base.prompt.System,
+		Provider: call.Provider, Model: call.Model, ReasoningEffort: call.ReasoningEffort,
+		Temperature: call.Temperature, MaxTokens: call.MaxTokens, Stop: call.Stop,
+		TopP: p.TopP, Seed: p.Seed, Logprobs: p.Logprobs, TopLogprobs: p.TopLogprobs, body: p.Body,
+		ExtraHeaders: a.base.headers, MaxParallelToolCalls: a.base.parallel,
+		Tools: s.Tools, Hooks: s.Hooks, Sections: s.Sections,
 		Context: []hook.Section{{
 			Name: delegation.ContextName, Text: delegation.ContextText, Order: delegation.ContextOrder,
 		}},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/dsh-actor/dsh-actor/actors/agent"
 	"github.com/dsh-actor/dsh-actor/actors/llm"
 	"github.com/dsh-actor/dsh-actor/delegation"
 	"github.com/dsh-actor/dsh-actor/dsh"
@@ -93,8 +94,10 @@ func (s Spec) withDefaults() (Spec, error) {
 	if s.TopLogprobs < 0 {
 		errs = append(errs, fmt.Errorf("TopLogprobs is %d: it must not be negative", s.TopLogprobs))
 	}
-	body, err := encodeBody(s.ExtraBody)
-	s.body, errs = body, append(errs, err)
+	if len(s.ExtraBody) > 0 {
+		body, err := encodeBody(s.ExtraBody)
+		s.body, errs = body, append(errs, err)
+	}
 	s.ExtraHeaders = s.ExtraHeaders.Clone()
 	return s, errors.Join(errs...)
 }
@@ -142,6 +145,24 @@ func (s Spec) call() dsh.CallConfig {
 	}
 }
 
+// base is what is kept of a [Spec] once its agent is made: what each of its lives
+// and its children begin with.
+type base struct {
+	call     dsh.CallConfig
+	headers  http.Header
+	parallel int
+	prompt   agent.Prompt
+	observer observer
+}
+
+func (s Spec) base() base {
+	return base{
+		call: s.call(), headers: s.ExtraHeaders, parallel: s.MaxParallelToolCalls,
+		prompt:   agent.Prompt{System: s.System, CWD: s.CWD, Sections: s.Sections, Context: s.Context},
+		observer: s.Observer,
+	}
+}
+
 // gear is what an agent works with in each of its lives.
 type gear struct {
 	hooks *hook.Set
@@ -171,9 +192,6 @@ func (rt *Runtime) gear(s Spec) (gear, error) {
 // encodeBody encodes the members once, sorted by name, so that every request
 // has the same bytes.
 func encodeBody(extra map[string]any) (json.RawMessage, error) {
-	if len(extra) == 0 {
-		return nil, nil
-	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

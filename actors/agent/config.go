@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"sync/atomic"
+
 	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/zap"
 
@@ -11,32 +13,42 @@ import (
 	"github.com/dsh-actor/dsh-actor/tool"
 )
 
-// Config is what an agent needs. It is shared and never written after the
-// agent was spawned.
+// Shared is what agents have in common. It is never written after the first of
+// them was spawned.
+type Shared struct {
+	// Pool is the actor that runs tools.
+	Pool *actor.PID
+	// Streams is how a model stream is spawned.
+	Streams *actor.Props
+	// Providers finds the adapter of a route.
+	Providers func(name string) (llm.Provider, bool)
+	// Rests is called on the actor's goroutine whenever an agent is idle behind
+	// a message; it must not block. Nil is allowed.
+	Rests func()
+	// Logger is never nil.
+	Logger *zap.Logger
+
+	rendered atomic.Pointer[rendered] // the last plain prompt of any of them
+}
+
+// Config is what an agent needs. It is never written after the agent was
+// spawned.
 type Config struct {
+	*Shared
 	Initiator dsh.Initiator
 	// Machine is the loop, new or restored; the agent owns it.
 	Machine *loop.Machine
 	// Source is how the session came to be; empty for an agent that was
 	// passivated and goes on.
 	Source hook.Source
-	// Session and Pool are the actors that the agent works with.
+	// Session is the actor that keeps the log.
 	Session *actor.PID
-	Pool    *actor.PID
-	// Streams is how a model stream is spawned.
-	Streams *actor.Props
-	// Providers finds the adapter of a route.
-	Providers func(name string) (llm.Provider, bool)
 	// Tools is the agent's own scope.
 	Tools *tool.Registry
 	// Hooks is never nil.
 	Hooks *hook.Set
-	// System is the persona, a template; CWD the working directory or empty.
-	System string
-	CWD    string
-	// Sections and Context are further sections of the system prompt and of
-	// the runtime context.
-	Sections, Context []hook.Section
+	// Prompt is never nil.
+	Prompt *Prompt
 	// Face is what hooks and tools get as the agent; nil gives them the
 	// handle.
 	Face func(*Handle) hook.Agent
@@ -45,17 +57,18 @@ type Config struct {
 	// Observer, if set, acts synchronously. It is for the project's own
 	// tests.
 	Observer Observer
-	// Rests is called on the actor's goroutine whenever the agent is idle behind
-	// a message; it must not block. Nil is allowed.
-	Rests func()
-	// Crashed is called once, on the actor's goroutine, when the agent
-	// failed; it must not block. Nil is allowed.
-	Crashed func(error)
 	// Stopped is called once, on the actor's goroutine, when the agent has
 	// stopped for whatever reason; it must not block. Nil is allowed.
 	Stopped func()
-	// Logger is never nil.
-	Logger *zap.Logger
+}
+
+// Prompt is what an agent's prompts are made of beside the runtime's own.
+type Prompt struct {
+	// System is the persona, a template; CWD the working directory or empty.
+	System, CWD string
+	// Sections and Context are further sections of the system prompt and of
+	// the runtime context.
+	Sections, Context []hook.Section
 }
 
 // Kin is the children of an agent, as whoever keeps them sees them. Its

@@ -20,31 +20,19 @@ import (
 
 // host is the actor.
 //
-// Invariants: known, front, unsent and replies are empty between messages; ctx
-// is set only while a turn or maintenance is open.
+// Invariants: work is set while a message is handled and while a turn or
+// maintenance is open.
 type host struct {
 	cfg    *Config
 	m      *loop.Machine
 	handle *Handle
 	face   hook.Agent // what hooks and tools get
 	self   *actor.PID
+	prompt *rendered // the last plain one
+	*work
 
-	known  []loop.Input // answers known at once, behind the current message
-	front  []loop.Input // what observers did, before anything else
-	unsent []dsh.Event  // logged and not yet with the session
-
-	named   context.Context //nolint:containedctx // names the initiator.
-	ctx     context.Context //nolint:containedctx // of the open turn or task.
-	cancel  context.CancelCauseFunc
-	aborted error // set while what is open is being aborted
-	stream  *actor.PID
-	task    Maintain
-	prompt  promptCache
-
-	replies  []func() // and questions, due once the log is with the session
 	idle     []chan<- struct{}
-	watched  []watch          // not claimed yet
-	claimed  []chan<- Outcome // of the open turn
+	watched  []watch // not claimed yet
 	subs     []chan<- hook.Notice
 	notices  *notifier
 	disposal []chan<- error
@@ -52,9 +40,43 @@ type host struct {
 	over     bool    // disposed of: it is stopping and takes nothing any more
 }
 
+// work is what an agent needs while it has something to do.
+//
+// Invariants: known, front, unsent and replies are empty between messages; ctx
+// is set only while a turn or maintenance is open.
+type work struct {
+	known   []loop.Input // answers known at once, behind the current message
+	front   []loop.Input // what observers did, before anything else
+	unsent  []dsh.Event  // logged and not yet with the session
+	replies []func()     // and questions, due once the log is with the session
+
+	named   context.Context //nolint:containedctx // names the initiator.
+	ctx     context.Context //nolint:containedctx // of the open turn or task.
+	cancel  context.CancelCauseFunc
+	aborted error // set while what is open is being aborted
+	stream  *actor.PID
+	claimed []chan<- Outcome // of the open turn
+	task    Maintain
+
+	room struct { // where lists begin, so that a few entries take no allocation
+		known   [2]loop.Input
+		replies [2]func()
+		claimed [1]chan<- Outcome
+	}
+}
+
+func newWork() *work {
+	w := &work{}
+	w.known, w.replies, w.claimed = w.room.known[:0], w.room.replies[:0], w.room.claimed[:0]
+	return w
+}
+
 // Receive handles one message. It never waits.
 func (h *host) Receive(c actor.Context) {
 	defer h.rescue(c)
+	if h.work == nil {
+		h.work = newWork()
+	}
 	if h.over {
 		h.refuse(c)
 		return
@@ -389,7 +411,7 @@ func (h *host) endTurn(e loop.EndTurn) {
 	for _, reply := range h.claimed {
 		h.later(func() { reply <- Outcome{Turn: e.Turn, Ending: e.Ending, Usage: e.Usage, Answer: e.Answer} })
 	}
-	h.claimed = nil
+	h.claimed = h.claimed[:0]
 }
 
 func (h *host) maintain(c actor.Context, msg Maintain) {
@@ -436,9 +458,6 @@ func (h *host) rescue(c actor.Context) {
 	h.unsent, h.known, h.front, h.replies = nil, nil, nil, nil // whoever waits sees the agent go
 	h.handle.failure.Store(&err)
 	c.Stop(c.Self())
-	if h.cfg.Crashed != nil {
-		h.cfg.Crashed(err)
-	}
 }
 
 // stopped releases what an agent that ended in the middle still holds.

@@ -22,14 +22,16 @@ const (
 	personaSection  = "persona"
 )
 
-// promptCache is the prompt of an agent without prompt hooks, which changes
-// only with its route.
-type promptCache struct {
-	provider, model string
-	system          string
-	err             error
-	filled          bool
+// rendered is the system prompt of an agent without prompt hooks, which changes
+// only with its route. Agents that are alike share it.
+type rendered struct {
+	of     likeness
+	system string
+	err    error
 }
+
+// likeness is what a prompt without further sections depends on.
+type likeness struct{ provider, model, persona, cwd string }
 
 // assembly returns what the prompt of a step starts from.
 func (h *host) assembly(e loop.Admit) hook.Assembly {
@@ -39,13 +41,13 @@ func (h *host) assembly(e loop.Admit) hook.Assembly {
 		Variables: map[string]string{},
 		Tools:     h.cfg.Tools.Snapshot().Schemas(),
 	}
-	if h.cfg.System != "" {
-		a.Sections = append(a.Sections, hook.Section{Name: personaSection, Text: h.cfg.System})
+	if h.cfg.Prompt.System != "" {
+		a.Sections = append(a.Sections, hook.Section{Name: personaSection, Text: h.cfg.Prompt.System})
 	}
-	a.Sections = append(a.Sections, h.cfg.Sections...)
-	a.Context = append(a.Context, h.cfg.Context...)
+	a.Sections = append(a.Sections, h.cfg.Prompt.Sections...)
+	a.Context = append(a.Context, h.cfg.Prompt.Context...)
 	for name, value := range map[string]string{
-		"provider": e.Config.Provider, "model": e.Config.Model, "cwd": h.cfg.CWD,
+		"provider": e.Config.Provider, "model": e.Config.Model, "cwd": h.cfg.Prompt.CWD,
 	} {
 		if value != "" {
 			a.Variables[name] = value
@@ -56,15 +58,28 @@ func (h *host) assembly(e loop.Admit) hook.Assembly {
 
 // plainPrompt returns the prompt of an agent without prompt hooks.
 func (h *host) plainPrompt(config dsh.CallConfig) loop.Prompt {
-	p := &h.prompt
-	if !p.filled || p.provider != config.Provider || p.model != config.Model {
-		a := h.assembly(loop.Admit{Config: config})
-		system, err := render(a.Sections, a.Variables)
-		*p = promptCache{provider: config.Provider, model: config.Model, system: system, err: err, filled: true}
+	of := likeness{config.Provider, config.Model, h.cfg.Prompt.System, h.cfg.Prompt.CWD}
+	if h.prompt == nil || h.prompt.of != of {
+		h.prompt = h.rendered(of, config)
 	}
 	return loop.Prompt{
-		System: p.system, Err: p.err, Tools: h.cfg.Tools.Snapshot().Schemas(), Context: ordered(h.cfg.Context),
+		System: h.prompt.system, Err: h.prompt.err, Tools: h.cfg.Tools.Snapshot().Schemas(), Context: ordered(h.cfg.Prompt.Context),
 	}
+}
+
+// rendered returns the prompt that another agent has, if that is alike, else a
+// new one.
+func (h *host) rendered(of likeness, config dsh.CallConfig) *rendered {
+	plain := len(h.cfg.Prompt.Sections) == 0
+	if r := h.cfg.Shared.rendered.Load(); plain && r != nil && r.of == of {
+		return r
+	}
+	a := h.assembly(loop.Admit{Config: config})
+	r := &rendered{of: of}
+	if r.system, r.err = render(a.Sections, a.Variables); plain {
+		h.cfg.Shared.rendered.Store(r)
+	}
+	return r
 }
 
 // assemble runs the prompt chain, if there is one, and renders its result.

@@ -13,7 +13,6 @@ import (
 // rest tells those who wait for idle and gives back what an idle agent does
 // not need.
 func (h *host) rest(c actor.Context) {
-	h.known, h.replies = nil, nil
 	for _, reply := range h.idle {
 		reply <- struct{}{}
 	}
@@ -26,6 +25,7 @@ func (h *host) rest(c actor.Context) {
 		h.handle.idle.Store(time.Now().UnixNano())
 		h.cfg.Rests()
 	}
+	h.work = nil
 }
 
 // dispose ends an agent that is quiet.

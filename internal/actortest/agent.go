@@ -85,12 +85,13 @@ func NewAgent(t testing.TB, o Options) *Agent {
 			MaxParallelCalls: o.MaxParallelCalls, Volatile: o.Store.Volatile(),
 		}),
 		Source: hook.Startup, Session: a.session,
-		Pool:    system.Root.Spawn(toolpool.Props(toolpool.Config{Limit: o.PoolLimit}, mailbox)),
-		Streams: llm.Props(mailbox),
-		Providers: func(name string) (llm.Provider, bool) {
-			return o.Model, name == "mock"
+		Shared: &agent.Shared{
+			Pool:      system.Root.Spawn(toolpool.Props(toolpool.Config{Limit: o.PoolLimit}, mailbox)),
+			Streams:   llm.Props(mailbox),
+			Providers: func(name string) (llm.Provider, bool) { return o.Model, name == "mock" },
+			Logger:    zap.NewNop(),
 		},
-		Tools: tools, Hooks: hooks, System: o.System, Observer: o.Observer, Logger: zap.NewNop(),
+		Tools: tools, Hooks: hooks, Prompt: &agent.Prompt{System: o.System}, Observer: o.Observer,
 	}, gone)
 	t.Cleanup(func() { _ = a.Dispose() })
 	return a
