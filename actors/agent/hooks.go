@@ -63,12 +63,12 @@ func (h *host) admit(c actor.Context, e loop.Admit) {
 func (h *host) prepare(c actor.Context, e loop.Prepare) {
 	ask := h.cfg.Hooks.Request
 	if ask == nil {
-		h.known = append(h.known, h.resolve(e.Pos, e.Config))
+		h.known = append(h.known, h.resolve(e.Pos, *e.Config))
 		return
 	}
 	ctx, agent := h.turnContext(), h.face
 	h.reply(c, loop.HookFailed{Pos: e.Pos, Err: hook.ErrExited}, func() loop.Input {
-		config, err := ask(ctx, hook.Proposal{Agent: agent, Pos: e.Pos, Config: e.Config})
+		config, err := ask(ctx, hook.Proposal{Agent: agent, Pos: e.Pos, Config: *e.Config})
 		if err != nil {
 			return loop.HookFailed{Pos: e.Pos, Err: err}
 		}

@@ -57,7 +57,7 @@ func (h *host) assembly(e loop.Admit) hook.Assembly {
 }
 
 // plainPrompt returns the prompt of an agent without prompt hooks.
-func (h *host) plainPrompt(config dsh.CallConfig) loop.Prompt {
+func (h *host) plainPrompt(config *dsh.CallConfig) loop.Prompt {
 	of := likeness{config.Provider, config.Model, h.cfg.Prompt.System, h.cfg.Prompt.CWD}
 	if h.prompt == nil || h.prompt.of != of {
 		h.prompt = h.rendered(of, config)
@@ -69,7 +69,7 @@ func (h *host) plainPrompt(config dsh.CallConfig) loop.Prompt {
 
 // rendered returns the prompt that another agent has, if that is alike, else a
 // new one.
-func (h *host) rendered(of likeness, config dsh.CallConfig) *rendered {
+func (h *host) rendered(of likeness, config *dsh.CallConfig) *rendered {
 	plain := len(h.cfg.Prompt.Sections) == 0
 	if r := h.cfg.Shared.rendered.Load(); plain && r != nil && r.of == of {
 		return r

@@ -88,15 +88,20 @@ func (h *host) outcome(r toolpool.Result) hook.Outcome {
 	return o
 }
 
-// review asks the post-execute hooks and shows observers the result.
+// review asks the post-execute hooks and shows observers the result; without
+// any the outcome stands.
 func (h *host) review(c actor.Context, e loop.Review) {
+	if hooks := h.cfg.Hooks; hooks.ToolResult == nil && (hooks.PostTool == nil || e.Skip) {
+		h.known = append(h.known, loop.Reviewed{Pos: e.Pos, Call: e.Index, Outcome: e.Outcome})
+		return
+	}
+	h.askReview(c, e)
+}
+
+func (h *host) askReview(c actor.Context, e loop.Review) {
 	ask, show := h.cfg.Hooks.PostTool, h.cfg.Hooks.ToolResult
 	if e.Skip {
 		ask = nil
-	}
-	if ask == nil && show == nil {
-		h.known = append(h.known, loop.Reviewed{Pos: e.Pos, Call: e.Index, Outcome: e.Outcome})
-		return
 	}
 	ctx, call := h.turnContext(), h.call(e.Pos, e.Call)
 	h.reply(c, loop.Reviewed{Pos: e.Pos, Call: e.Index, Outcome: loop.Failed(hook.ErrExited)}, func() loop.Input {

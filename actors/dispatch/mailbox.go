@@ -31,7 +31,7 @@ type mailbox struct {
 	pool    *Pool
 	inline  bool
 	invoker actor.MessageInvoker
-	work    func()
+	work    func() // process, for the pool; nil if inline, which rarely needs it
 
 	mu        sync.Mutex
 	system    []any
@@ -46,7 +46,9 @@ var _ actor.Mailbox = (*mailbox)(nil)
 
 func newMailbox(p *Pool, inline bool) *mailbox {
 	m := &mailbox{pool: p, inline: inline}
-	m.work = m.process
+	if !inline {
+		m.work = m.process
+	}
 	return m
 }
 
@@ -123,7 +125,7 @@ func (m *mailbox) process() {
 		}
 		m.handle(message, system)
 	}
-	m.pool.Run(m.work)
+	m.pool.Run(m.process)
 }
 
 // take removes the next message; with none left the mailbox is idle and owns

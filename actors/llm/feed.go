@@ -7,8 +7,11 @@ import (
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
-// feedRoom is for how many chunks a feed makes room at once.
-const feedRoom = 16
+// feedRoom is for how many chunks a feed has room at once.
+const feedRoom = 32
+
+// rooms are where feeds begin. A feed gives its room back with its end.
+var rooms = sync.Pool{New: func() any { return new([feedRoom]dsh.Chunk) }}
 
 // feedLimit is how many chunks a provider may be ahead of its agent.
 const feedLimit = 1024
@@ -19,6 +22,7 @@ const feedLimit = 1024
 type Feed struct {
 	mu     sync.Mutex
 	chunks []dsh.Chunk
+	begin  *[feedRoom]dsh.Chunk // where chunks is as long as they fit; nil before the first and behind the end
 	told   bool // the agent was told and has not taken since
 	ended  bool
 	err    error
@@ -35,6 +39,11 @@ func (f *Feed) Take() (chunks []dsh.Chunk, ended bool, err error) {
 		clear(f.chunks)
 	}
 	f.chunks, f.told = f.chunks[:0], false
+	if f.ended && f.begin != nil {
+		clear(f.begin[:]) // those that outgrew it were copied
+		rooms.Put(f.begin)
+		f.begin, f.chunks = nil, nil
+	}
 	if f.room != nil {
 		close(f.room)
 		f.room = nil
@@ -61,7 +70,8 @@ func (f *Feed) put(ctx context.Context, c dsh.Chunk) (tell bool, err error) {
 	}
 	defer f.mu.Unlock()
 	if f.chunks == nil {
-		f.chunks = make([]dsh.Chunk, 0, feedRoom)
+		f.begin = rooms.Get().(*[feedRoom]dsh.Chunk)
+		f.chunks = f.begin[:0]
 	}
 	f.chunks = append(f.chunks, c)
 	tell, f.told = !f.told, true

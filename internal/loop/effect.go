@@ -28,17 +28,18 @@ type (
 	Sync struct{ Pos dsh.Pos }
 
 	// Admit asks the prompt and pre-step chains about a step. Config is the
-	// configuration in force, for the prompt's variables.
+	// configuration in force, for the prompt's variables; it is immutable.
 	Admit struct {
 		Pos      dsh.Pos
 		Messages []*dsh.Message
-		Config   dsh.CallConfig
+		Config   *dsh.CallConfig
 	}
 
-	// Prepare asks the request chain and the adapter for a configuration.
+	// Prepare asks the request chain and the adapter for a configuration. Config
+	// is what they start from; it is immutable.
 	Prepare struct {
 		Pos    dsh.Pos
-		Config dsh.CallConfig
+		Config *dsh.CallConfig
 	}
 
 	// Derive asks the session for the history through an event, durable.

@@ -252,7 +252,7 @@ func printQuestion(e Effect) string {
 	case Admit:
 		return line("admit", printIDs(e.Messages))
 	case Prepare:
-		return "prepare " + printConfig(e.Config)
+		return "prepare " + printConfig(*e.Config)
 	case Derive:
 		return fmt.Sprintf("derive through %d", e.Through)
 	case OpenStream:

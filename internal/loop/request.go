@@ -13,12 +13,16 @@ var ErrNoRoute = errors.New("no provider or model: set both on the agent, or sup
 // agent's options in the first one of its life, afterwards what was last
 // logged less what the adapter had filled in. On resume an effort that the
 // log holds for the same route is kept.
-func (m *Machine) proposal() dsh.CallConfig {
+func (m *Machine) proposal() *dsh.CallConfig {
 	last := m.header.Header
 	if last == nil {
-		return *m.cfg.Call
+		return m.cfg.Call
 	}
-	logged := last.AdapterDefaults.Strip(last.Config)
+	logged := &last.Config
+	if last.AdapterDefaults != (dsh.AdapterDefaults{}) {
+		stripped := last.AdapterDefaults.Strip(last.Config)
+		logged = &stripped
+	}
 	if m.requested {
 		return logged
 	}
@@ -26,7 +30,7 @@ func (m *Machine) proposal() dsh.CallConfig {
 	if config.ReasoningEffort == "" && config.Provider == logged.Provider && config.Model == logged.Model {
 		config.ReasoningEffort = logged.ReasoningEffort
 	}
-	return config
+	return &config
 }
 
 // prepare begins an attempt: it asks for the configuration of the request.
@@ -93,7 +97,8 @@ func (m *Machine) logHeader(in Prepared) *dsh.Header {
 		case !m.requested:
 			reason = dsh.HeaderResume
 		}
-		header = &next
+		logged := next // a header that changes nothing takes no memory
+		header = &logged
 		m.log(dsh.RequestHeader{Header: header, Reason: reason})
 		m.requested, m.cfg.Call = true, nil
 	}
