@@ -104,7 +104,10 @@ func (p *player) admitted(pos dsh.Pos, rest string) Input {
 
 // prepared [window=N] and the options of new.
 func (p *player) prepared(pos dsh.Pos, rest string) (Input, error) {
-	in := Prepared{Pos: pos, Config: *p.prepare.Config}
+	in := Prepared{Pos: pos}
+	if p.prepare.Config != nil {
+		in.Config = *p.prepare.Config
+	}
 	for _, option := range strings.Fields(rest) {
 		key, value, _ := strings.Cut(option, "=")
 		if key == "window" {
