@@ -93,13 +93,17 @@ type output struct {
 	told    []Notify // and Notify effects from here
 	room    struct { // where they begin, so that a few take one allocation
 		effects [effectRoom]Effect
-		logs    [effectRoom]Log
-		told    [effectRoom]Notify
+		logs    [carveRoom]Log
+		told    [carveRoom]Notify
 	}
 }
 
-// effectRoom is for how many effects of a kind there is room at once.
-const effectRoom = 8
+// effectRoom and carveRoom are for how many effects, and how many of a kind, there
+// is room at once.
+const (
+	effectRoom = 8
+	carveRoom  = effectRoom / 2
+)
 
 // reset forgets the effects of the last step; o may be nil.
 func (o *output) reset() *output {
@@ -114,7 +118,7 @@ func (o *output) reset() *output {
 // address.
 func carve[T any](room *[]T, v T) *T {
 	if len(*room) == cap(*room) {
-		*room = make([]T, 0, effectRoom)
+		*room = make([]T, 0, carveRoom)
 	}
 	*room = append(*room, v)
 	return &(*room)[len(*room)-1]
