@@ -63,7 +63,7 @@ func (h *host) admit(c actor.Context, e loop.Admit) {
 func (h *host) prepare(c actor.Context, e loop.Prepare) {
 	ask := h.cfg.Hooks.Request
 	if ask == nil {
-		h.known = append(h.known, h.resolve(e.Pos, *e.Config))
+		h.known = append(h.known, h.resolve(e.Pos, e.Config))
 		return
 	}
 	ctx, agent := h.turnContext(), h.face
@@ -72,13 +72,13 @@ func (h *host) prepare(c actor.Context, e loop.Prepare) {
 		if err != nil {
 			return loop.HookFailed{Pos: e.Pos, Err: err}
 		}
-		return h.resolve(e.Pos, config)
+		return h.resolve(e.Pos, &config)
 	})
 }
 
 // resolve lets the adapter fill in what it would send anyway. It may run on
 // any goroutine.
-func (h *host) resolve(pos dsh.Pos, config dsh.CallConfig) loop.Input {
+func (h *host) resolve(pos dsh.Pos, config *dsh.CallConfig) loop.Input {
 	provider, ok := h.cfg.Providers(config.Provider)
 	if !ok {
 		return loop.Prepared{Pos: pos, Config: config}
@@ -87,7 +87,11 @@ func (h *host) resolve(pos dsh.Pos, config dsh.CallConfig) loop.Input {
 	if err != nil {
 		return loop.HookFailed{Pos: pos, Err: err}
 	}
-	config, filled := model.Resolve(config)
+	resolved, filled := model.Resolve(*config)
+	if filled != (dsh.AdapterDefaults{}) {
+		config = new(dsh.CallConfig)
+		*config = resolved
+	}
 	return loop.Prepared{Pos: pos, Config: config, Defaults: filled, ContextWindow: model.ContextWindow}
 }
 

@@ -328,7 +328,7 @@ func (h *host) openStream(c actor.Context, e loop.OpenStream) {
 	}
 	h.stream = c.ActorSystem().Root.Spawn(h.cfg.Streams)
 	c.Send(h.stream, llm.Open{
-		Initiator: h.cfg.Initiator, Context: h.base(), Serve: h.cfg.Hooks.Streaming(provider.Stream), Request: e.Request, ReplyTo: h.self,
+		Initiator: &h.cfg.Initiator, Context: h.base(), Serve: h.cfg.Hooks.Streaming(provider.Stream), Request: e.Request, ReplyTo: h.self,
 	})
 }
 

@@ -54,7 +54,7 @@ func (h *host) judge(c actor.Context, e loop.Judge) {
 func (h *host) run(c actor.Context, e loop.Run) {
 	entry, known := h.cfg.Tools.Snapshot().Lookup(e.Call.Name)
 	c.Send(h.cfg.Pool, toolpool.Run{
-		Initiator: h.cfg.Initiator, Waits: known && entry.Waits(),
+		Initiator: &h.cfg.Initiator, Waits: known && entry.Waits(),
 		Pos: e.Pos, Index: e.Index, Context: h.turnContext(), Call: h.call(e.Pos, e.Call),
 		Execute: h.cfg.Hooks.Around(h.execute), ReplyTo: h.self,
 	})

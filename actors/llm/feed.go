@@ -23,7 +23,7 @@ type Feed struct {
 	mu     sync.Mutex
 	chunks []dsh.Chunk
 	begin  *[feedRoom]dsh.Chunk // where chunks is as long as they fit; nil before the first and behind the end
-	told   bool // the agent was told and has not taken since
+	told   bool                 // the agent was told and has not taken since
 	ended  bool
 	err    error
 	room   chan struct{} // closed when the agent takes from a full feed

@@ -12,10 +12,10 @@ import (
 // Messages the stream accepts.
 type (
 	// Open is the first message: ask Serve for the request and answer
-	// ReplyTo. Context names the initiator, as Initiator does for other actors;
-	// only an Abort cancels it.
+	// ReplyTo. Context names the initiator, as Initiator, which is immutable,
+	// does for other actors; only an Abort cancels it.
 	Open struct {
-		Initiator dsh.Initiator
+		Initiator *dsh.Initiator
 
 		Context context.Context //nolint:containedctx // it is the stream's life.
 		Serve   hook.StreamFunc

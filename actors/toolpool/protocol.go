@@ -16,8 +16,8 @@ type (
 	// panic, a full queue and an aborted call are results too. Context is
 	// the turn's.
 	Run struct {
-		// Initiator is the agent on whose behalf the body runs.
-		Initiator dsh.Initiator
+		// Initiator is the agent on whose behalf the body runs; immutable.
+		Initiator *dsh.Initiator
 
 		Pos     dsh.Pos
 		Index   int

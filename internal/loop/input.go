@@ -97,10 +97,10 @@ type (
 	Refused struct{ Pos dsh.Pos }
 
 	// Prepared answers [Prepare] with the configuration to send, what the
-	// adapter filled in and the window of its model.
+	// adapter filled in and the window of its model. Config is immutable.
 	Prepared struct {
 		Pos           dsh.Pos
-		Config        dsh.CallConfig
+		Config        *dsh.CallConfig
 		Defaults      dsh.AdapterDefaults
 		ContextWindow int
 	}

@@ -80,7 +80,7 @@ func (s preparing) step(m *Machine, in Input) state {
 func (m *Machine) logHeader(in Prepared) *dsh.Header {
 	header, last := m.header.Header, m.header.Header
 	next := dsh.Header{
-		Config: in.Config, AdapterDefaults: in.Defaults, System: m.turn.prompt.System, Tools: m.turn.prompt.Tools,
+		Config: *in.Config, AdapterDefaults: in.Defaults, System: m.turn.prompt.System, Tools: m.turn.prompt.Tools,
 	}
 	if p := in.Config.Parameters; !p.Equal(m.header.Parameters()) {
 		m.append(dsh.Event{Data: dsh.RequestParameters{Parameters: p}, Ignorable: true})

@@ -104,9 +104,9 @@ func (p *player) admitted(pos dsh.Pos, rest string) Input {
 
 // prepared [window=N] and the options of new.
 func (p *player) prepared(pos dsh.Pos, rest string) (Input, error) {
-	in := Prepared{Pos: pos}
+	in := Prepared{Pos: pos, Config: &dsh.CallConfig{}}
 	if p.prepare.Config != nil {
-		in.Config = *p.prepare.Config
+		*in.Config = *p.prepare.Config
 	}
 	for _, option := range strings.Fields(rest) {
 		key, value, _ := strings.Cut(option, "=")
@@ -114,7 +114,7 @@ func (p *player) prepared(pos dsh.Pos, rest string) (Input, error) {
 			fmt.Sscan(value, &in.ContextWindow)
 			continue
 		}
-		if err := configure(&in.Config, &in.Defaults, key, value); err != nil {
+		if err := configure(in.Config, &in.Defaults, key, value); err != nil {
 			return nil, err
 		}
 	}

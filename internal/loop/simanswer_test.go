@@ -102,7 +102,8 @@ func (s *sim) admission(e Admit) Input {
 }
 
 func (s *sim) preparation(e Prepare) Input {
-	in := Prepared{Pos: e.Pos, Config: *e.Config}
+	config := *e.Config
+	in := Prepared{Pos: e.Pos, Config: &config}
 	if s.calm {
 		in.Config.Provider, in.Config.Model = "p", "m"
 		return in

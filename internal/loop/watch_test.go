@@ -71,7 +71,7 @@ func (w *watch) input(m *Machine, in Input) {
 		w.disposed = w.disposed || in.Cause.Kind == dsh.CauseDisposed
 		w.latched = w.latched && in.KeepInbox && !w.disposed
 	case Prepared:
-		w.config = in.Config
+		w.config = *in.Config
 	case Derived:
 		w.derived = in.Err == nil
 	case Admitted:
