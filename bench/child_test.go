@@ -44,11 +44,11 @@ func TestMain(m *testing.M) {
 }
 
 // inChild measures n agents in a new process.
-func inChild(b *testing.B, where, what string, n int) sizes {
-	b.Helper()
+func inChild(tb testing.TB, where, what string, n int) sizes {
+	tb.Helper()
 	self, err := os.Executable()
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %d", childEnv, where, what, n))
@@ -60,7 +60,7 @@ func inChild(b *testing.B, where, what string, n int) sizes {
 		err = json.Unmarshal(out, &s)
 	}
 	if err != nil {
-		b.Fatalf("child: %v\n%s%s", err, out, stderr.Bytes())
+		tb.Fatalf("child: %v\n%s%s", err, out, stderr.Bytes())
 	}
 	return s
 }

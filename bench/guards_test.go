@@ -36,6 +36,16 @@ func TestGuardsIdleAgents(t *testing.T) {
 	endAll(t, talks)
 }
 
+// An idle agent keeps no more than the target allows, its log in memory.
+func TestGuardsIdleHeap(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	if got := inChild(t, onActors, "idle", 5_000).Heap; got > 8<<10 {
+		t.Errorf("an idle agent keeps %.0f bytes of heap, want at most 8,192", got)
+	}
+}
+
 func TestGuardsAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -45,8 +55,8 @@ func TestGuardsAllocations(t *testing.T) {
 		work work
 		most float64
 	}{
-		{"W1", textTurn(pieces), 160},
-		{"W2", toolTurn(1, trivial), 380},
+		{"W1", textTurn(pieces), 125},
+		{"W2", toolTurn(1, trivial), 230},
 	} {
 		if got := allocations(t, onRuntime(t, tc.work), fresh); got > tc.most {
 			t.Errorf("%s: %.0f allocations per turn, want at most %.0f", tc.name, got, tc.most)
