@@ -52,7 +52,7 @@ func TestAgentsHaveTheirOwnPrompts(t *testing.T) {
 			{runtime.Spec{Provider: "two", Model: "m", CWD: "/a", System: persona}, "You live in /a and are two/m."},
 			{runtime.Spec{Provider: "one", Model: "n", CWD: "/a", System: persona}, "You live in /a and are one/n."},
 			{runtime.Spec{Provider: "one", Model: "m", CWD: "/a", System: "A cat."}, "A cat."},
-			{runtime.Spec{Provider: "one", Model: "m", CWD: "/a", System: persona, Sections: extra}, "You live in /a and are one/m.\n\nBe brief."},
+			{runtime.Spec{Provider: "one", Model: "m", CWD: "/a", System: persona, Sections: extra}, "Be brief.\n\nYou live in /a and are one/m."},
 			{runtime.Spec{Provider: "one", Model: "m", CWD: "/a"}, ""},
 		}
 		agents := make([]*runtime.Agent, len(cases))
