@@ -39,7 +39,7 @@ func TestAgentsHaveTheirOwnPrompts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer rt.Close(t.Context()) //nolint:errcheck // the end of the test.
+		defer rt.Close(t.Context())
 		extra := []hook.Section{{Name: "extra", Text: "Be brief."}}
 		const persona = "You live in {{cwd}} and are {{provider}}/{{model}}."
 		cases := []struct {
@@ -84,7 +84,7 @@ func TestChildrenHaveTheirParentsOptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer rt.Close(t.Context()) //nolint:errcheck // the end of the test.
+		defer rt.Close(t.Context())
 		seed := int64(7)
 		a, err := rt.Create(t.Context(), runtime.Spec{
 			Session: "s", Provider: "p", Model: "m", CWD: "/a", System: "A cat in {{cwd}}.", MaxTokens: 9, Seed: &seed,

@@ -71,13 +71,13 @@ func (h *host) plainPrompt(config *dsh.CallConfig) loop.Prompt {
 // new one.
 func (h *host) rendered(of likeness, config *dsh.CallConfig) *rendered {
 	plain := len(h.cfg.Prompt.Sections) == 0
-	if r := h.cfg.Shared.rendered.Load(); plain && r != nil && r.of == of {
+	if r := h.cfg.rendered.Load(); plain && r != nil && r.of == of {
 		return r
 	}
 	a := h.assembly(loop.Admit{Config: config})
 	r := &rendered{of: of}
 	if r.system, r.err = render(a.Sections, a.Variables); plain {
-		h.cfg.Shared.rendered.Store(r)
+		h.cfg.rendered.Store(r)
 	}
 	return r
 }
