@@ -13,8 +13,8 @@ import (
 	"github.com/dsh-actor/dsh-actor/tool"
 )
 
-// Shared is what agents have in common. It is never written after the first of
-// them was spawned.
+// Shared is what agents have in common. Its fields are never written after the
+// first of them was spawned.
 type Shared struct {
 	// Pool is the actor that runs tools.
 	Pool *actor.PID
@@ -28,7 +28,7 @@ type Shared struct {
 	// Logger is never nil.
 	Logger *zap.Logger
 
-	rendered atomic.Pointer[rendered] // the last plain prompt of any of them
+	rendered atomic.Pointer[rendered] // the last plain prompt of any of them; see prompt.go
 }
 
 // Config is what an agent needs. It is never written after the agent was
