@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/dsh-actor/dsh-actor/actors/session/audit"
+	"github.com/dsh-actor/dsh-actor/actors/session/verify"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
@@ -142,7 +142,7 @@ func (in *inspection) read() (wrong, lost error) {
 	}
 	in.Header, in.ID = &h, h.ID
 	in.scan = newScanner(in.Path, in.find.box, &h, n)
-	in.scan.audit = &audit.Audit{Inherited: h.SeedLength}
+	in.scan.verify = &verify.Fold{Inherited: h.SeedLength}
 	in.scan.taken = spot{unit: in.scan.end, line: 1}
 	in.scan.closed = in.scan.taken
 	err = in.scan.file(f, in.scan.end, in.Size)
@@ -154,8 +154,8 @@ func (in *inspection) read() (wrong, lost error) {
 		in.Damage, lost = in.damage(at)
 		return err, lost
 	}
-	in.Turn, in.Closers = in.scan.audit.Turn(), in.scan.audit.Closers()
-	in.Findings = in.scan.audit.Findings()
+	in.Turn, in.Closers = in.scan.verify.Turn(), in.scan.verify.Closers()
+	in.Findings = in.scan.verify.Findings()
 	in.Tail = in.scan.tail(in.Size)
 	return nil, nil
 }

@@ -1,7 +1,7 @@
 package jsonl
 
 import (
-	"github.com/dsh-actor/dsh-actor/actors/session/audit"
+	"github.com/dsh-actor/dsh-actor/actors/session/verify"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
@@ -79,7 +79,7 @@ type Report struct {
 	// log that is in use may be just made.
 	Stray []string
 	// Findings is what is odd and keeps nobody from continuing the log.
-	Findings []audit.Finding
+	Findings []verify.Finding
 
 	Verdict Verdict
 	// Err is why the log cannot be continued, nil if it can or if there is none.

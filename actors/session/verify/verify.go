@@ -1,7 +1,7 @@
-// Package audit folds a session log as whoever continues the session does, and
+// Package verify folds a session log as whoever continues the session does, and
 // says what would keep them from it and what else is odd. It reads events only:
 // where they come from is their store's affair.
-package audit
+package verify
 
 import (
 	"fmt"
@@ -20,8 +20,8 @@ type Finding struct {
 	Text string
 }
 
-// An Audit folds events. The zero value has seen none.
-type Audit struct {
+// A Fold folds events. The zero value has seen none.
+type Fold struct {
 	// Inherited is how many events were copied from another session, whose
 	// pending input is not this one's.
 	Inherited dsh.Seq
@@ -39,37 +39,37 @@ type Audit struct {
 // Apply folds an event, packed or not. An error says why a log that goes on with
 // it cannot be continued: its number is not due, its type is unknown, or it
 // contradicts what came before. The event does not count then.
-func (a *Audit) Apply(ev *dsh.Event) error {
-	if ev.Seq != a.next {
-		return fmt.Errorf("event %d where %d is due", ev.Seq, a.next)
+func (f *Fold) Apply(ev *dsh.Event) error {
+	if ev.Seq != f.next {
+		return fmt.Errorf("event %d where %d is due", ev.Seq, f.next)
 	}
 	if err := dsh.CheckKnown(ev); err != nil {
 		return err
 	}
-	if err := a.history.Apply(ev); err != nil {
+	if err := f.history.Apply(ev); err != nil {
 		return fmt.Errorf("event %d: %w", ev.Seq, err)
 	}
-	if d, ok := ev.Data.(dsh.InboxSpliced); ok && ev.Seq >= a.Inherited {
-		if err := a.inbox.Apply(d); err != nil {
+	if d, ok := ev.Data.(dsh.InboxSpliced); ok && ev.Seq >= f.Inherited {
+		if err := f.inbox.Apply(d); err != nil {
 			return fmt.Errorf("event %d: %w", ev.Seq, err)
 		}
 	}
-	a.brackets(ev)
-	a.remember(ev)
-	a.next += ev.Span()
+	f.brackets(ev)
+	f.remember(ev)
+	f.next += ev.Span()
 	return nil
 }
 
 // remember keeps what tells how to close the open turn.
-func (a *Audit) remember(ev *dsh.Event) {
-	if a.turn == 0 {
-		a.open = nil
+func (f *Fold) remember(ev *dsh.Event) {
+	if f.turn == 0 {
+		f.open = nil
 		return
 	}
-	if n := len(a.open); n > 0 && isChunk(&a.open[n-1]) {
-		a.open = a.open[:n-1]
+	if n := len(f.open); n > 0 && isChunk(&f.open[n-1]) {
+		f.open = f.open[:n-1]
 	}
-	a.open = append(a.open, *ev)
+	f.open = append(f.open, *ev)
 }
 
 func isChunk(ev *dsh.Event) bool {
@@ -82,85 +82,85 @@ func isChunk(ev *dsh.Event) bool {
 }
 
 // brackets follows turns and steps and notes what does not nest.
-func (a *Audit) brackets(ev *dsh.Event) {
+func (f *Fold) brackets(ev *dsh.Event) {
 	switch d := ev.Data.(type) {
 	case dsh.TurnStart:
-		if a.turn != 0 {
-			a.find(ev, "turn %d starts while turn %d is open", d.Turn, a.turn)
-		} else if d.Turn != a.lastTurn+1 {
-			a.find(ev, "turn %d follows turn %d", d.Turn, a.lastTurn)
+		if f.turn != 0 {
+			f.find(ev, "turn %d starts while turn %d is open", d.Turn, f.turn)
+		} else if d.Turn != f.lastTurn+1 {
+			f.find(ev, "turn %d follows turn %d", d.Turn, f.lastTurn)
 		}
-		a.turn, a.lastTurn, a.step = d.Turn, d.Turn, 0
+		f.turn, f.lastTurn, f.step = d.Turn, d.Turn, 0
 	case dsh.TurnEnd:
-		if a.turn != d.Turn || a.step != 0 {
-			a.find(ev, "turn %d ends in %s", d.Turn, a.where())
+		if f.turn != d.Turn || f.step != 0 {
+			f.find(ev, "turn %d ends in %s", d.Turn, f.where())
 		}
-		a.turn, a.step = 0, 0
+		f.turn, f.step = 0, 0
 	case dsh.StepStart:
-		if a.turn == 0 || a.turn != d.Turn || a.step != 0 {
-			a.find(ev, "step %d of turn %d starts in %s", d.Step, d.Turn, a.where())
+		if f.turn == 0 || f.turn != d.Turn || f.step != 0 {
+			f.find(ev, "step %d of turn %d starts in %s", d.Step, d.Turn, f.where())
 		}
-		a.step = d.Step
+		f.step = d.Step
 	case dsh.StepEnd:
-		a.within(ev, d.Turn, d.Step)
-		a.step = 0
+		f.within(ev, d.Turn, d.Step)
+		f.step = 0
 	case dsh.AssistantMessage:
-		a.within(ev, d.Turn, d.Step)
+		f.within(ev, d.Turn, d.Step)
 	case dsh.ToolStarted:
-		a.within(ev, d.Turn, d.Step)
+		f.within(ev, d.Turn, d.Step)
 	case dsh.ToolFinished:
-		a.within(ev, d.Turn, d.Step)
+		f.within(ev, d.Turn, d.Step)
 	default: // opens and closes nothing
 	}
 }
 
 // within notes an event that is not in its step.
-func (a *Audit) within(ev *dsh.Event, turn, step int) {
+func (f *Fold) within(ev *dsh.Event, turn, step int) {
 	if ev.Surface.Kind == dsh.SurfaceReplace {
 		return // an old one, shortened
 	}
-	if a.turn != turn || a.step != step || step == 0 {
-		a.find(ev, "%s of turn %d, step %d stands in %s", ev.Type(), turn, step, a.where())
+	if f.turn != turn || f.step != step || step == 0 {
+		f.find(ev, "%s of turn %d, step %d stands in %s", ev.Type(), turn, step, f.where())
 	}
 }
 
-func (a *Audit) where() string {
+func (f *Fold) where() string {
 	switch {
-	case a.turn == 0:
+	case f.turn == 0:
 		return "no turn"
-	case a.step == 0:
-		return fmt.Sprintf("turn %d, outside its steps", a.turn)
+	case f.step == 0:
+		return fmt.Sprintf("turn %d, outside its steps", f.turn)
 	}
-	return fmt.Sprintf("turn %d, step %d", a.turn, a.step)
+	return fmt.Sprintf("turn %d, step %d", f.turn, f.step)
 }
 
-func (a *Audit) find(ev *dsh.Event, format string, args ...any) {
-	if len(a.findings) < maxFindings {
-		a.findings = append(a.findings, Finding{ev.Seq, fmt.Sprintf(format, args...)})
+func (f *Fold) find(ev *dsh.Event, format string, args ...any) {
+	if len(f.findings) < maxFindings {
+		f.findings = append(f.findings, Finding{ev.Seq, fmt.Sprintf(format, args...)})
 	}
 }
 
 // Next returns the number of the event behind the last.
-func (a *Audit) Next() dsh.Seq { return a.next }
+func (f *Fold) Next() dsh.Seq { return f.next }
 
 // Turn returns the turn that is open, 0 for none.
-func (a *Audit) Turn() int { return a.turn }
+func (f *Fold) Turn() int { return f.turn }
 
 // Closers returns the events that close the open turn, as [dsh.Closers] does.
-func (a *Audit) Closers() []dsh.Event { return dsh.Closers(a.open) }
+func (f *Fold) Closers() []dsh.Event { return dsh.Closers(f.open) }
 
 // Findings returns what is odd about the log so far: the first twenty brackets
 // that do not nest, and whether strict providers would refuse what a model would
 // be sent once the open turn is closed. It ends the fold.
-func (a *Audit) Findings() []Finding {
-	found := a.findings
-	for _, c := range a.Closers() {
-		if err := a.history.Apply(&c); err != nil {
+func (f *Fold) Findings() []Finding {
+	found := f.findings
+	for _, c := range f.Closers() {
+		if err := f.history.Apply(&c); err != nil {
 			return append(found, Finding{c.Seq, "the open turn cannot be closed: " + err.Error()})
 		}
 	}
-	if err := dsh.CheckRequest(a.history.Messages()); err != nil {
-		found = append(found, Finding{a.next, "a strict provider would refuse the history: " + err.Error()})
+	if err := dsh.CheckRequest(f.history.Messages()); err != nil {
+		found = append(found, Finding{f.next, "a strict provider would refuse the history: " + err.Error()})
 	}
 	return found
 }
