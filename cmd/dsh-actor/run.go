@@ -28,7 +28,7 @@ no network and no model.
 
 Defaults come from .dsh-actor/config.yaml of the working directory, before it from
 ~/.dsh-actor/config.yaml (or DSH_ACTOR_HOME/config.yaml): providers, models, limits,
-prices, retries. Flags come before the environment, that before the files. Keys
+prices, retries, audits. Flags come before the environment, that before the files. Keys
 are never read from a file.
 
 Environment:
@@ -42,6 +42,7 @@ Environment:
   DSH_ACTOR_STORE     default of --store
   DSH_ACTOR_SESSIONS_DIR
                       default of --sessions-dir
+  DSH_ACTOR_AUDIT     true: --audit
   NO_COLOR            anything: no colours
 
 Exit status:
@@ -93,6 +94,7 @@ type runFlags struct {
 	maxDepth     int
 	maxChildren  int
 	timeout      time.Duration
+	audit        bool
 	output       string
 	verbose      bool
 	resume       string
@@ -147,6 +149,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.IntVar(&f.maxDepth, "max-depth", defaultMaxDepth, "how deep sub-agents may have sub-agents, `N` levels; 0 forbids them")
 	flags.IntVar(&f.maxChildren, "max-children", defaultMaxChildren, "most `N` sub-agents of one agent at the same time")
 	flags.DurationVar(&f.timeout, "timeout", 0, "end the turn after this `TIME`, such as 90s or 10m (default: never)")
+	flags.BoolVar(&f.audit, "audit", false, "log a digest of each request as it is sent, which 'sessions replay' compares with what the log yields")
 	flags.StringVarP(&f.output, "output", "o", outputText, "`FORMAT` of stdout: "+strings.Join(outputs, ", "))
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell more on stderr")
 	a.complete(cmd, f)

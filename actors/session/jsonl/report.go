@@ -12,7 +12,7 @@ type Verdict string
 const (
 	// Sound: nothing is the matter.
 	Sound Verdict = "ok"
-	// InUse: a living process on this machine says that it owns the log.
+	// InUse: a process owns the log.
 	InUse Verdict = "in use"
 	// Torn: a crash cut the last write off. Opening the log repairs that.
 	Torn Verdict = "torn"
@@ -70,8 +70,7 @@ type Report struct {
 	Closers []dsh.Event
 	// Damage is where the log stops being readable; nil if it does not.
 	Damage *Damage
-	// Holder is who says that they own the log; nil for nobody. The note may be
-	// from before a crash unless the verdict is InUse.
+	// Holder is who owns the log, nil for nobody.
 	Holder *Holder
 	// Place is where the log belongs, if it is not there.
 	Place string
