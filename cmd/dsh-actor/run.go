@@ -131,9 +131,9 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringVarP(&f.file, "file", "f", "", "read the prompt from `FILE`")
 	flags.StringVar(&f.resume, "resume", "", "go on with the session `ID`, or the one whose ID begins so")
 	flags.BoolVarP(&f.goOn, "continue", "c", false, "go on with the session of the working directory that was written last")
-	flags.StringVar(&f.fork, "fork", "", "go on in a copy of session `ID[@SEQ]`: of its first SEQ events, or of all")
+	flags.StringVar(&f.fork, "fork", "", "go on in a copy of session `ID[@SEQ]`: of its first SEQ events, or of all ('sessions show' writes the SEQ of each turn)")
 	flags.StringVar(&f.store, "store", config.Stores[0], "what keeps the session, a `NAME`: "+strings.Join(config.Stores, ", ")+" ("+config.StoreMemory+" keeps nothing)")
-	flags.StringVar(&f.sessionsDir, "sessions-dir", "", "`DIR` of the sessions (default: DSH_ACTOR_SESSIONS_DIR or ~/.dsh-actor/sessions)")
+	flags.StringVar(&f.sessionsDir, flagSessionsDir, "", usageSessions)
 	flags.StringVar(&f.provider, "provider", "", "who answers, a `NAME`: "+strings.Join(providerNames, ", ")+" or one of the configuration")
 	flags.StringVar(&f.model, "model", "", "the provider's `NAME` of the model (deepseek: "+config.DeepSeekModel+")")
 	flags.StringVar(&f.baseURL, "base-url", "", "`URL` of an OpenAI-compatible endpoint, before /chat/completions")
@@ -187,7 +187,7 @@ func (a *app) complete(cmd *cobra.Command, f *runFlags) {
 	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("tools", completeTools))
 	must(cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(config.Stores, cobra.ShellCompDirectiveNoFileComp)))
-	sessions := a.completeSession(&f.sessionsDir)
+	sessions := a.completeSession(&f.sessionsDir, 1)
 	for _, name := range []string{"resume", "fork"} {
 		must(cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, _ []string, given string) ([]string, cobra.ShellCompDirective) {
 			return sessions(cmd, nil, given)

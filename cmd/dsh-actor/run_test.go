@@ -137,7 +137,7 @@ func TestUsage(t *testing.T) {
 		{args: []string{"run", "--resume", "a", "--continue", "hi"}, want: "--resume and --continue exclude each other"},
 		{args: []string{"run", "-c", "--fork", "a", "--resume", "a", "hi"}, want: "--resume and --continue and --fork exclude each other"},
 		{args: []string{"run", "--resume", "", "hi"}, want: "the ID of a session is empty"},
-		{args: []string{"run", "--resume", "nobody", "hi"}, want: "there is no session nobody; 'dsh-actor sessions list' shows what there is"},
+		{args: []string{"run", "--resume", "nobody", "hi"}, want: "there is no session nobody; 'dsh-actor sessions list --all' shows what there is"},
 		{args: []string{"run", "--fork", "nobody", "hi"}, want: "there is no session nobody"},
 		{args: []string{"run", "--fork", "a@1@2", "hi"}, want: `not "1@2"`},
 		{args: []string{"run", "--store", "memory", "--resume", "a", "hi"}, want: "--store memory keeps nothing that --resume could find"},

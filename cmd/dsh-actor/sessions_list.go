@@ -210,49 +210,8 @@ func (l *listed) read(store *jsonl.Store) {
 	case look.Err != nil:
 		l.problem = logProblem(look.Err)
 	case look.Tail.Bytes > 0 && l.owner == nil: // else it is being written
-		l.problem = &problem{codeTorn, torn(look.Tail)}
+		l.problem = tornProblem(look.Tail)
 	}
-}
-
-// Codes of what is wrong with a log.
-const (
-	codeTorn       = "TORN"
-	codeCorrupt    = "CORRUPT"
-	codeVersion    = "VERSION"
-	codeEncoding   = "ENCODING"
-	codeUnknown    = "UNKNOWN_EVENT"
-	codeUnreadable = "UNREADABLE"
-)
-
-// conditions say the same in a word or two.
-var conditions = map[string]string{
-	codeTorn: "torn", codeCorrupt: "corrupt", codeVersion: "newer version", codeEncoding: "other encoding",
-	codeUnknown: "unknown events", codeUnreadable: "unreadable",
-}
-
-// logProblem returns what is wrong with a log.
-func logProblem(err error) *problem {
-	code := codeUnreadable
-	switch {
-	case errors.Is(err, dsh.ErrVersion):
-		code = codeVersion
-	case errors.Is(err, jsonl.ErrEncoding):
-		code = codeEncoding
-	case errors.Is(err, dsh.ErrUnknownEvent):
-		code = codeUnknown
-	case errors.Is(err, jsonl.ErrCorrupt):
-		code = codeCorrupt
-	}
-	return &problem{code, err.Error()}
-}
-
-// torn tells of what a crash left.
-func torn(t jsonl.Tail) string {
-	said := fmt.Sprintf("its last write was torn by a crash: %s at line %d", plural(int(t.Bytes), "byte"), t.Line)
-	if t.Recoverable > 0 {
-		said += ", of which " + plural(t.Recoverable, "event") + " can be recovered"
-	}
-	return said + "; it is mended when the session is resumed"
 }
 
 // ended returns the error of what was written. A reader that has left, as head
@@ -266,7 +225,7 @@ func (a *app) ended(err error) error {
 
 // A sessionEntry is a session as sessions list --json shows it.
 type sessionEntry struct {
-	ID        dsh.SessionID `json:"id"`
+	ID        dsh.SessionID `json:"session"`
 	CWD       string        `json:"cwd,omitempty"`
 	Parent    dsh.SessionID `json:"parent,omitempty"`
 	Origin    string        `json:"origin,omitempty"` // "subagent"; a fork has a parent only

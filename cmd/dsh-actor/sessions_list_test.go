@@ -211,11 +211,11 @@ func TestSessionsListOfWrecks(t *testing.T) {
 		{"failed", "error", "", "fail", 1},
 		{"new", "new", "", "", 0},
 		{"locked", "open", "", "busy", 1},
-		{"torn", "open", codeTorn, "torn", 1},
-		{"corrupt", "open", codeCorrupt, "corrupt", 1},
-		{"unknown", "open", codeUnknown, "unknown", 1},
-		{"newer", "", codeVersion, "", 0},
-		{"foreign", "", codeEncoding, "", 0},
+		{"torn", "open", "TORN", "torn", 1},
+		{"corrupt", "open", "CORRUPT", "corrupt", 1},
+		{"unknown", "open", "UNKNOWN_EVENT", "unknown", 1},
+		{"newer", "", "NEWER", "", 0},
+		{"foreign", "", "OTHER_ENCODING", "", 0},
 	} {
 		e, ok := list[tt.id]
 		delete(list, tt.id)
@@ -257,8 +257,8 @@ func TestSessionsListOfWrecks(t *testing.T) {
 		t.Error("there are control characters")
 	}
 	for _, want := range []string{
-		`good .* completed +2 +m-1 +first line`, `locked .* open, in use by pid \d+ +1 +m-1 +busy`, `torn .* open, torn +1`, `corrupt .* corrupt +1`,
-		`newer +- +newer version +- +-`, `foreign +- +other encoding`, `unknown .* unknown events`, `new .* new, 1 pending +0`,
+		`good .* completed +2 +m-1 +first line`, `locked .* open, in use by process \d+ +1 +m-1 +busy`, `torn .* open, torn +1`, `corrupt .* corrupt +1`,
+		`newer +- +newer +- +-`, `foreign +- +other encoding`, `unknown .* unknown event`, `new .* new, 1 pending +0`,
 	} {
 		matches(t, out, "(?m)^"+want)
 	}
@@ -292,8 +292,8 @@ func TestSessionsListWhere(t *testing.T) {
 	matches(t, list("--cwd", link), `(?m)^two .* here$`)
 	shot := newShot(t).want(exitUsage, "sessions", "list", "--all", "--cwd", dir)
 	shot.says(&shot.err, "--all is the sessions of all directories")
-	shot = newShot(t).want(exitFailed, "sessions", "show", "--dir", s.dir, "three")
-	shot.says(&shot.err, "there is no session three; 'dsh-actor sessions list' shows")
+	shot = newShot(t).want(exitUsage, "sessions", "show", "--dir", s.dir, "three")
+	shot.says(&shot.err, "there is no session three; 'dsh-actor sessions list --all' shows")
 }
 
 // Sub-agents are shown below their parents, and only if they are asked for.

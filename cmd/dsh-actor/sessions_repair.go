@@ -35,13 +35,9 @@ func (a *app) sessionsRepairCommand(f *sessionsFlags) *cobra.Command {
 		Long:              repairLong,
 		Example:           "  dsh-actor sessions repair agent-1b2c\n  dsh-actor sessions repair agent-1b2c --apply",
 		Args:              oneSession,
-		ValidArgsFunction: a.completeSession(&f.dir),
+		ValidArgsFunction: a.completeSession(&f.dir, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := a.openStore(f.dir, jsonl.Options{})
-			if err != nil {
-				return err
-			}
-			id, err := findLog(cmd.Context(), store, args[0])
+			store, id, err := a.session(cmd.Context(), f, findLog, args[0])
 			if err != nil {
 				return err
 			}
@@ -105,12 +101,12 @@ func repairText(id dsh.SessionID, plan *jsonl.Plan, opts jsonl.RepairOptions) st
 type repaired struct {
 	Version int           `json:"version"`
 	Session dsh.SessionID `json:"session"`
-	Verdict jsonl.Verdict `json:"verdict"` // before
+	Verdict string        `json:"verdict"` // before
 	Path    string        `json:"path"`    // where the log is when all is done
 	Steps   []repairStep  `json:"steps"`
 	Applied bool          `json:"applied"`
 	Backup  string        `json:"backup,omitempty"`
-	Error   string        `json:"error,omitempty"`
+	Error   *problem      `json:"error,omitempty"` // why it was not repaired
 }
 
 type repairStep struct {
@@ -122,16 +118,16 @@ type repairStep struct {
 	Closers []dsh.Event    `json:"closers,omitempty"`
 }
 
-func repairedOf(id dsh.SessionID, plan *jsonl.Plan, problem error) repaired {
+func repairedOf(id dsh.SessionID, plan *jsonl.Plan, err error) repaired {
 	out := repaired{
-		Version: outputVersion, Session: id, Verdict: plan.Report.Verdict, Path: plan.Path, Steps: []repairStep{},
+		Version: outputVersion, Session: id, Verdict: codeOf(plan.Report.Verdict), Path: plan.Path, Steps: []repairStep{},
 		Applied: plan.Applied, Backup: plan.Backup,
 	}
 	for _, s := range plan.Steps {
 		out.Steps = append(out.Steps, repairStep(s))
 	}
-	if problem != nil {
-		out.Error = problem.Error()
+	if err != nil {
+		out.Error = &problem{out.Verdict, err.Error()}
 	}
 	return out
 }

@@ -57,9 +57,9 @@ func (a *app) sessionsReplayCommand(f *sessionsFlags) *cobra.Command {
 			"  dsh-actor sessions replay 3f2a --json\n" +
 			"  dsh-actor sessions replay 3f2a --requests 2.1 | jq .messages",
 		Args:              oneSession,
-		ValidArgsFunction: a.completeSession(&f.dir),
+		ValidArgsFunction: a.completeSession(&f.dir, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.replaySession(cmd.Context(), f.dir, args[0], rf)
+			return a.replaySession(cmd.Context(), f, args[0], rf)
 		},
 	}
 	cmd.Flags().BoolVar(&rf.json, "json", false, "write a JSON object per request and finding, and one with the sums")
@@ -72,22 +72,18 @@ func (a *app) sessionsReplayCommand(f *sessionsFlags) *cobra.Command {
 	return cmd
 }
 
-func (a *app) replaySession(ctx context.Context, dir, name string, f replayFlags) error {
+func (a *app) replaySession(ctx context.Context, sf *sessionsFlags, name string, f replayFlags) error {
 	which, err := parseWhich(f.requests)
 	if err != nil {
 		return err
 	}
-	store, err := a.openStore(dir, jsonl.Options{})
-	if err != nil {
-		return failed(err)
-	}
-	id, err := findSession(ctx, store, name)
+	store, id, err := a.session(ctx, sf, findSession, name)
 	if err != nil {
 		return err
 	}
 	log, err := store.OpenReader(ctx, id)
 	if err != nil {
-		return failed(err)
+		return failed(explain(err, id))
 	}
 	var each func(*dsh.Event) error
 	end := func() error { return nil }

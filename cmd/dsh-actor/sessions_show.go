@@ -69,16 +69,16 @@ func (a *app) sessionsShowCommand(f *sessionsFlags) *cobra.Command {
 		Long:              showLong,
 		Example:           showExample,
 		Args:              oneSession,
-		ValidArgsFunction: a.completeSession(&f.dir),
+		ValidArgsFunction: a.completeSession(&f.dir, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := s.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			store, err := a.openStore(f.dir, jsonl.Options{})
+			store, id, err := a.session(cmd.Context(), f, findSession, args[0])
 			if err != nil {
 				return err
 			}
-			return failed(a.showSession(cmd.Context(), store, args[0], &s))
+			return failed(a.showSession(cmd.Context(), store, id, &s))
 		},
 	}
 	flags := cmd.Flags()
@@ -95,17 +95,6 @@ func (a *app) sessionsShowCommand(f *sessionsFlags) *cobra.Command {
 		}
 	}
 	return cmd
-}
-
-// oneSession asks for the name of one session.
-func oneSession(cmd *cobra.Command, args []string) error {
-	switch len(args) {
-	case 0:
-		return usagef("the ID of a session is needed, or its beginning; 'dsh-actor sessions list' shows what there is")
-	case 1:
-		return nil
-	}
-	return usagef("'%s' takes one session, not %d arguments", cmd.CommandPath(), len(args))
 }
 
 func (s *showFlags) check(changed func(string) bool) error {
@@ -128,27 +117,24 @@ type showing struct {
 	look   jsonl.Look    // of a damaged one
 }
 
-func (a *app) showSession(ctx context.Context, store *jsonl.Store, name string, f *showFlags) error {
+func (a *app) showSession(ctx context.Context, store *jsonl.Store, id dsh.SessionID, f *showFlags) error {
 	ctx, cancel := a.interruptible(ctx)
 	defer cancel()
-	id, err := findSession(ctx, store, name)
-	if err != nil {
-		return err
-	}
+	var err error
 	s := &showing{showFlags: f, store: store}
 	if s.reader, err = store.OpenReader(ctx, id); err == nil {
 		s.header = s.reader.Header()
 	} else if s.look = store.Look(dsh.SessionHeader{ID: id}); s.look.Header.Version == dsh.FormatVersion && len(s.look.Events) > 0 {
 		s.header = s.look.Header
 	} else {
-		return err
+		return explain(err, id)
 	}
 	err = a.ended(s.show(ctx, a))
 	if a.stop.last() != nil {
 		a.code = a.stop.code()
 	}
 	if err == nil && s.look.Err != nil && !f.follow {
-		return s.look.Err
+		return explain(s.look.Err, id)
 	}
 	return err
 }
@@ -342,7 +328,7 @@ func (v *jsonLog) end(e logEnd) error {
 	case e.damage != nil:
 		end.Problem = logProblem(e.damage)
 	case e.tail.Bytes > 0:
-		end.Problem = &problem{codeTorn, torn(e.tail)}
+		end.Problem = tornProblem(e.tail)
 	}
 	return writeJSON(v.w, end)
 }

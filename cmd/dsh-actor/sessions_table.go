@@ -148,7 +148,7 @@ func (r row) cells(names map[dsh.SessionID]string, now time.Time, directory bool
 // state says in a few words how it is with a session.
 func (r row) state() string {
 	var parts []string
-	if r.sum != nil && (r.problem == nil || r.problem.Code == codeTorn) {
+	if r.sum != nil && (r.problem == nil || r.problem.Code == codeOf(jsonl.Torn)) {
 		state := string(r.sum.State)
 		if r.subagent() {
 			state = first(r.outcome(), state)
@@ -159,23 +159,12 @@ func (r row) state() string {
 		}
 	}
 	if r.problem != nil {
-		parts = append(parts, conditions[r.problem.Code])
+		parts = append(parts, inWords(r.problem.Code))
 	}
 	if r.owner != nil {
 		parts = append(parts, usedBy(r.owner))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// usedBy says who owns a session.
-func usedBy(h *jsonl.Holder) string {
-	if h.PID == 0 {
-		return "in use"
-	}
-	if host, err := os.Hostname(); err == nil && h.Host != host {
-		return fmt.Sprintf("in use by pid %d on %s", h.PID, h.Host)
-	}
-	return fmt.Sprintf("in use by pid %d", h.PID)
 }
 
 // homely shortens a path in the home directory.
