@@ -1,19 +1,13 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
-	"github.com/spf13/cobra"
 
 	"github.com/dsh-actor/dsh-actor/actors/session/jsonl"
 	"github.com/dsh-actor/dsh-actor/cmd/dsh-actor/config"
-	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
 // sessionsName is the directory of sessions in the home directory.
