@@ -69,12 +69,21 @@ func usedBy(h *jsonl.Holder) string {
 func explain(err error, id dsh.SessionID) error {
 	switch verdictOf(err) {
 	case jsonl.InUse:
-		return failed(fmt.Errorf("%w; wait until that has ended, or go on in a copy with --fork %s", err, id))
+		return failed(fmt.Errorf("%w; wait until that has ended, or go on in a copy with --fork %s", inUse(err), id))
 	case jsonl.Corrupt, jsonl.Newer, jsonl.Foreign, jsonl.Unknown:
 		return failed(fmt.Errorf("%w; 'dsh-actor sessions check %s' tells more", err, shellWord(string(id))))
 	default:
 		return err
 	}
+}
+
+// inUse returns the part of an error that says who has a session, if there is one.
+func inUse(err error) error {
+	var held *jsonl.InUseError
+	if errors.As(err, &held) {
+		return held
+	}
+	return err
 }
 
 // shellWord returns text as one word of a shell.

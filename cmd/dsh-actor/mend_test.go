@@ -180,7 +180,7 @@ func TestSessionsCheck(t *testing.T) {
 	})
 	empty := newDen(t)
 	s := empty.run(exitOK, "check")
-	s.says(&s.out, "There are no sessions here.")
+	s.says(&s.out, "There are no sessions in "+empty.root)
 }
 
 func TestSessionsRepair(t *testing.T) {

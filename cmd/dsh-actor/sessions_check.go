@@ -48,6 +48,9 @@ func (a *app) sessionsCheckCommand(f *sessionsFlags) *cobra.Command {
 			if asJSON {
 				return failed(writeJSON(a.stdout, checkedOf(reports)))
 			}
+			if len(reports) == 0 {
+				return failed(a.noSessions(f))
+			}
 			_, err = a.stdout.WriteString(checkText(reports, all || len(args) > 0))
 			return failed(err)
 		},
@@ -55,6 +58,16 @@ func (a *app) sessionsCheckCommand(f *sessionsFlags) *cobra.Command {
 	cmd.Flags().BoolVar(&all, "all", false, "show sound logs too")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write one JSON object, with every log that was checked")
 	return cmd
+}
+
+// noSessions says that there are none.
+func (a *app) noSessions(f *sessionsFlags) error {
+	dir, err := a.sessionsDirectory(f.dir)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "There are no sessions in %s.\n", dir)
+	return err
 }
 
 // check checks the sessions that are named, or all.
@@ -100,9 +113,6 @@ func checkText(reports []jsonl.Report, all bool) string {
 		for _, line := range remarks(r) {
 			fmt.Fprintf(&out, "    %s\n", line)
 		}
-	}
-	if len(reports) == 0 {
-		return "There are no sessions here.\n"
 	}
 	fmt.Fprintf(&out, "%s: ", plural(len(reports), "log"))
 	if wrong > 0 {
@@ -158,7 +168,7 @@ func nextStep(r *jsonl.Report) string {
 		return "continuing the session repairs it, and " + repair + " --apply' does"
 	case jsonl.Corrupt, jsonl.Invalid:
 		if r.Damage == nil || r.Damage.Closed < 0 {
-			return "nothing can be read without the header; put a copy of the file in its place"
+			return "nothing can be read without the header; put a copy of the file in its place, or 'dsh-actor sessions delete " + shellWord(string(r.ID)) + "'"
 		}
 		return "see whether the file can be mended by hand; " + repair + " --cut' says what cutting it would lose"
 	case jsonl.Unknown, jsonl.Newer:

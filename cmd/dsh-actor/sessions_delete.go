@@ -187,12 +187,12 @@ func (a *app) delete(ctx context.Context, d *deletion, asJSON bool) error {
 			done.Error = problemOf(errs[0])
 			a.code = exitFailed
 		}
-		return a.ended(writeJSON(a.stdout, done))
+		return writeJSON(a.stdout, done)
 	}
 	for _, id := range done.Sessions {
 		if n := d.stay[id]; n > 0 {
 			a.complain(fmt.Errorf("%s had %s of sub-agents, which stay; --tree deletes them, too", id, plural(n, "session")))
 		}
 	}
-	return errors.Join(errors.Join(errs...), a.ended(a.stdout.failure()))
+	return errors.Join(append(errs, a.stdout.failure())...)
 }

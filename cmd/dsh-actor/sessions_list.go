@@ -91,6 +91,7 @@ func (l *listed) subagent() bool { return l.header.Origin != "" }
 
 // A listing is what sessions list found.
 type listing struct {
+	root  string          // where the sessions are kept
 	ids   []dsh.SessionID // of all sessions, also of those that are not listed
 	rows  []*listed       // the one used last first
 	where string          // the directory whose sessions they are, empty for all
@@ -108,19 +109,18 @@ func (a *app) listSessions(ctx context.Context, store *jsonl.Store, dir string, 
 		a.code = a.stop.code()
 		return nil
 	}
+	if found.root, err = a.sessionsDirectory(dir); err != nil {
+		return err
+	}
 	if f.json {
-		root, err := a.sessionsDirectory(dir)
-		if err != nil {
-			return err
-		}
-		return a.ended(writeJSON(a.stdout, found.object(root)))
+		return writeJSON(a.stdout, found.object())
 	}
 	for _, l := range found.rows {
 		if l.problem != nil {
 			a.complain(fmt.Errorf("%s: %s", cmp.Or(string(l.header.ID), "sessions"), l.problem.Message))
 		}
 	}
-	return a.ended(a.writeTable(found, f))
+	return a.writeTable(found, f)
 }
 
 // interruptible returns a context that ends with the first signal, too.
@@ -198,6 +198,7 @@ func (found *listing) read(ctx context.Context, store *jsonl.Store) {
 
 func (l *listed) read(store *jsonl.Store) {
 	look := store.Look(l.header)
+	l.header = look.Header
 	l.sum = transcript.NewSummary(&l.header)
 	for i := range look.Events {
 		l.sum.Add(&look.Events[i])
@@ -211,15 +212,6 @@ func (l *listed) read(store *jsonl.Store) {
 	case look.Tail.Bytes > 0 && l.owner == nil: // else it is being written
 		l.problem = tornProblem(look.Tail)
 	}
-}
-
-// ended returns the error of what was written. A reader that has left, as head
-// does, is none.
-func (a *app) ended(err error) error {
-	if err != nil && hungUp(a.stdout.failure()) {
-		return nil
-	}
-	return err
 }
 
 // A sessionEntry is a session as sessions list --json shows it.
@@ -280,12 +272,12 @@ func (l *listed) outcome() string {
 }
 
 // object returns the listing for programs.
-func (found *listing) object(root string) any {
+func (found *listing) object() any {
 	list := struct {
 		Version  int            `json:"version"`
 		Dir      string         `json:"dir"`
 		Sessions []sessionEntry `json:"sessions"`
-	}{outputVersion, root, []sessionEntry{}}
+	}{outputVersion, found.root, []sessionEntry{}}
 	for _, l := range found.rows {
 		list.Sessions = append(list.Sessions, l.entry())
 	}

@@ -273,10 +273,10 @@ func TestSessionsListWhere(t *testing.T) {
 	list := func(args ...string) string {
 		return newShot(t).want(exitOK, append([]string{"sessions", "list", "--dir", s.dir}, args...)...).out.String()
 	}
-	if out := list("--cwd", dir); out != "There are no sessions of "+dir+", nor of any other directory.\n" {
+	if out := list("--cwd", dir); out != "There are no sessions of "+dir+", nor of any other directory, in "+s.dir+".\n" {
 		t.Error(out)
 	}
-	if out := list("--all"); out != "There are no sessions.\n" {
+	if out := list("--all"); out != "There are no sessions in "+s.dir+".\n" {
 		t.Error(out)
 	}
 	s.put(head("one", "/other"), chat(1, 0, "hello", completed)...)

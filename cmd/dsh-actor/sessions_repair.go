@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/actors/session/jsonl"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
@@ -64,6 +66,9 @@ func (a *app) sessionsRepairCommand(f *sessionsFlags) *cobra.Command {
 
 // unrepaired adds what else may be done to why a log was not repaired.
 func (a *app) unrepaired(id dsh.SessionID, plan *jsonl.Plan, problem error) error {
+	if errors.Is(problem, session.ErrInUse) {
+		return fmt.Errorf("%w; wait until that has ended", inUse(problem))
+	}
 	if plan.Backup != "" {
 		problem = fmt.Errorf("%w\nthe file as it was is in %s", problem, plan.Backup)
 	}
@@ -127,7 +132,7 @@ func repairedOf(id dsh.SessionID, plan *jsonl.Plan, err error) repaired {
 		out.Steps = append(out.Steps, repairStep(s))
 	}
 	if err != nil {
-		out.Error = &problem{out.Verdict, err.Error()}
+		out.Error = problemOf(err)
 	}
 	return out
 }

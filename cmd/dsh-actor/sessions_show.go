@@ -129,7 +129,7 @@ func (a *app) showSession(ctx context.Context, store *jsonl.Store, id dsh.Sessio
 	} else {
 		return explain(err, id)
 	}
-	err = a.ended(s.show(ctx, a))
+	err = s.show(ctx, a)
 	if a.stop.last() != nil {
 		a.code = a.stop.code()
 	}

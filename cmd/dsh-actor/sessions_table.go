@@ -65,9 +65,9 @@ func (a *app) width() int {
 func (found *listing) nothing() string {
 	switch {
 	case found.where == "":
-		return "There are no sessions.\n"
+		return fmt.Sprintf("There are no sessions in %s.\n", found.root)
 	case found.other == 0:
-		return "There are no sessions of " + found.where + ", nor of any other directory.\n"
+		return fmt.Sprintf("There are no sessions of %s, nor of any other directory, in %s.\n", found.where, found.root)
 	}
 	return fmt.Sprintf("There are no sessions of %s; %s of other directories: 'dsh-actor sessions list --all' lists them.\n",
 		found.where, plural(found.other, "session"))

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 
-
 	"github.com/dsh-actor/dsh-actor/actors/session/jsonl"
 	"github.com/dsh-actor/dsh-actor/cmd/dsh-actor/config"
 )
