@@ -51,7 +51,7 @@ func torn(t jsonl.Tail) string {
 	if t.Recoverable > 0 {
 		said += ", of which " + plural(t.Recoverable, "event") + " can be recovered"
 	}
-	return said + "; it is mended when the session is resumed"
+	return said + "; continuing the session repairs it"
 }
 
 // usedBy says who owns a session.

@@ -75,7 +75,8 @@ type finder func(ctx context.Context, store *jsonl.Store, name string) (dsh.Sess
 // read: they can be asked about.
 func findSession(ctx context.Context, store *jsonl.Store, name string) (dsh.SessionID, error) {
 	m := meaning{name: name}
-	for h := range store.List(ctx) {
+	for h, err := range store.List(ctx) {
+		_ = err // of one log, which has a name all the same
 		m.add(h.ID)
 	}
 	return m.one("dsh-actor sessions list --all")

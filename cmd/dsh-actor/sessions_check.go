@@ -16,13 +16,13 @@ import (
 const checkLong = `Check the logs of sessions: all of them, or those that are named.
 
 Everything in the directory that is a log or looks like one is read, also what
-'sessions list' passes over. Nothing is changed and nothing is locked. Of
-all, only logs are shown of which there is something to say, unless --all is given.
+'sessions list' passes over. Nothing is changed. Where no session is named, only
+logs are shown of which there is something to say, unless --all is given.
 
 Exit status:
   0    all of them can be continued; what a crash left is repaired by that
   1    at least one cannot be
-  2    the command was used wrongly`
+  2    the command line is wrong`
 
 func (a *app) sessionsCheckCommand(f *sessionsFlags) *cobra.Command {
 	var all, asJSON bool
@@ -30,7 +30,7 @@ func (a *app) sessionsCheckCommand(f *sessionsFlags) *cobra.Command {
 		Use:               "check [ID…]",
 		Short:             "Check the logs of sessions for damage",
 		Long:              checkLong,
-		Example:           "  dsh-actor sessions check\n  dsh-actor sessions check agent-1b2c --json",
+		Example:           "  dsh-actor sessions check\n  dsh-actor sessions check agent-3f2a --json",
 		ValidArgsFunction: a.completeSession(&f.dir, completeAll),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			store, err := a.openStore(f.dir, jsonl.Options{})

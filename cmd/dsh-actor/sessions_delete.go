@@ -27,7 +27,7 @@ are sessions like any other: they stay, and hold all that was copied.
 Exit status:
   0    they are deleted
   1    they are not, or not all of them
-  2    the command was used wrongly`
+  2    the command line is wrong`
 
 // deleteFlags are the flags of sessions delete.
 type deleteFlags struct {
@@ -42,7 +42,7 @@ func (a *app) sessionsDeleteCommand(f *sessionsFlags) *cobra.Command {
 		Use:               "delete ID…",
 		Short:             "Delete sessions for good",
 		Long:              deleteLong,
-		Example:           "  dsh-actor sessions delete agent-1b2c\n  dsh-actor sessions delete agent-1b2c agent-77e0 --tree --yes",
+		Example:           "  dsh-actor sessions delete agent-3f2a\n  dsh-actor sessions delete agent-3f2a agent-77e0 --tree --yes",
 		Args:              someSessions,
 		ValidArgsFunction: a.completeSession(&f.dir, completeAll),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -34,7 +34,7 @@ func (a *app) sessionsExportCommand(f *sessionsFlags) *cobra.Command {
 		Use:               "export ID",
 		Short:             "Write a session as one JSON document",
 		Long:              exportLong,
-		Example:           "  dsh-actor sessions export agent-1b2c -o session.json\n  dsh-actor sessions export agent-1b2c --tree | gzip > tree.json.gz",
+		Example:           "  dsh-actor sessions export agent-3f2a -o session.json\n  dsh-actor sessions export agent-3f2a --tree | gzip > tree.json.gz",
 		Args:              oneSession,
 		ValidArgsFunction: a.completeSession(&f.dir, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

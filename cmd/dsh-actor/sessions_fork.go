@@ -32,7 +32,7 @@ func (a *app) sessionsForkCommand(f *sessionsFlags) *cobra.Command {
 		Use:               "fork ID[@SEQ]",
 		Short:             "Make a new session that begins like another one",
 		Long:              forkLong,
-		Example:           "  dsh-actor sessions fork agent-1b2c\n  dsh-actor sessions fork agent-1b2c@33",
+		Example:           "  dsh-actor sessions fork agent-3f2a\n  dsh-actor sessions fork agent-3f2a@33",
 		Args:              oneSession,
 		ValidArgsFunction: a.completeSession(&f.dir, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -20,10 +20,10 @@ import (
 const listLong = `List the sessions of the current directory, or of another one, the one that was
 used last first.
 
-Each is shown by as much of its ID as no other begins with: 'run --resume' and
-'sessions show' take that. A session is titled by its title, if it has one, or
-by the first line that a user wrote. Sub-agents have sessions of their own,
-which --tree shows below their parents; --json always tells of all.
+Each is shown by as much of its ID as no other begins with, which every command
+takes. A session is titled by its title, if it has one, or by the first line that
+a user wrote. Sub-agents have sessions of their own, which --tree shows below
+their parents; --json always tells of all.
 
 What is wrong with a session that cannot be read is told on stderr; it does not
 hide the others, and the exit status is 0.`

@@ -26,7 +26,7 @@ behind it, and the turn that it is in.
 Exit status:
   0    the log is sound, is repaired, or can be with --apply
   1    it cannot be repaired so, or is in use
-  2    the command was used wrongly`
+  2    the command line is wrong`
 
 func (a *app) sessionsRepairCommand(f *sessionsFlags) *cobra.Command {
 	var opts jsonl.RepairOptions
@@ -35,7 +35,7 @@ func (a *app) sessionsRepairCommand(f *sessionsFlags) *cobra.Command {
 		Use:               "repair ID",
 		Short:             "Repair the log of a session",
 		Long:              repairLong,
-		Example:           "  dsh-actor sessions repair agent-1b2c\n  dsh-actor sessions repair agent-1b2c --apply",
+		Example:           "  dsh-actor sessions repair agent-3f2a\n  dsh-actor sessions repair agent-3f2a --apply",
 		Args:              oneSession,
 		ValidArgsFunction: a.completeSession(&f.dir, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -18,7 +18,8 @@ import (
 
 const showLong = `Show what a session holds, as a transcript: who said what, what tools were called
 with and what came of it, how turns ended, how long things took and what they
-cost. Long texts are shortened; --full shows them whole.
+cost. Long texts are shortened; --full shows them whole. The number of the event
+at the beginning of a turn is what 'run --fork ID@SEQ' takes to go on before it.
 
 On a terminal it is shown through DSH_ACTOR_PAGER, PAGER or less. With --follow it
 goes on with what is appended by whoever uses the session, until Ctrl-C.
@@ -32,14 +33,14 @@ an "end", all with "version": 1; the events are as in the log, each by itself.
 
 Exit status:
   0    all was shown, or whoever read it had enough
-  1    there is no such session, or its log is damaged
-  2    the command line is wrong
+  1    the log is damaged, or cannot be read
+  2    the command line is wrong, or there is no such session
   130  --follow was ended by Ctrl-C (143 by SIGTERM)`
 
-const showExample = `  dsh-actor sessions show agent-3f2a91c0
-  dsh-actor sessions show agent-3f2a91c0 --turn 2 --full
-  dsh-actor sessions show agent-3f2a91c0 --follow
-  dsh-actor sessions show agent-3f2a91c0 --json | jq 'select(.event.type == "tool/call")'`
+const showExample = `  dsh-actor sessions show agent-3f2a
+  dsh-actor sessions show agent-3f2a --turn 2 --full
+  dsh-actor sessions show agent-3f2a --follow
+  dsh-actor sessions show agent-3f2a --json | jq 'select(.event.type == "tool/call")'`
 
 // Reading a log that somebody else may write.
 const (
@@ -150,12 +151,15 @@ func (s *showing) show(ctx context.Context, a *app) error {
 	return s.write(ctx, a.stdout, s.text(a))
 }
 
+// transcript returns how transcripts look on stdout.
+func (a *app) transcript() transcript.Options {
+	return transcript.Options{Location: time.Local, Width: a.width(), Colour: a.coloured(a.stdout)}
+}
+
 // text returns how a transcript is made.
 func (s *showing) text(a *app) func(io.Writer) logView {
-	opts := transcript.Options{
-		Full: s.full, From: dsh.Seq(s.from), Turn: s.turn, Location: time.Local, Width: a.width(),
-		Colour: a.stdout.terminal && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb",
-	}
+	opts := a.transcript()
+	opts.Full, opts.From, opts.Turn = s.full, dsh.Seq(s.from), s.turn
 	return func(w io.Writer) logView {
 		return &textLog{Printer: transcript.NewPrinter(w, &s.header, opts), header: &s.header, turn: s.turn}
 	}

@@ -223,11 +223,19 @@ func TestSessionsFollow(t *testing.T) {
 	}
 }
 
-// A reader that leaves, as head does, is no error.
+// A reader that leaves, as head does, is no error; but half an export is one.
 func TestSessionsClosedPipe(t *testing.T) {
 	s := newShelf(t)
 	s.put(head("talk", "/w"), chat(1, 0, "hello", completed)...)
-	for _, args := range [][]string{{"show", "talk"}, {"show", "talk", "--json"}, {"show", "talk", "--follow"}, {"list", "--all"}, {"list", "--all", "--json"}} {
+	for _, args := range [][]string{
+		{"show", "talk"}, {"show", "talk", "--json"}, {"show", "talk", "--follow"}, {"list", "--all"}, {"list", "--all", "--json"},
+		{"check", "--all"}, {"check", "--json"}, {"replay", "talk", "--json"}, {"replay", "talk", "--transcript"}, {"repair", "talk"},
+		{"fork", "talk"}, {"export", "talk"}, {"delete", "talk", "--yes"},
+	} {
+		code := exitOK
+		if args[0] == "export" {
+			code = exitFailed
+		}
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -235,8 +243,8 @@ func TestSessionsClosedPipe(t *testing.T) {
 		_ = r.Close()
 		shot := newShot(t)
 		shot.stdout = w
-		shot.want(exitOK, append([]string{"sessions", "--dir", s.dir}, args...)...)
-		if shot.err.String() != "" {
+		shot.want(code, append([]string{"sessions", "--dir", s.dir}, args...)...)
+		if (shot.err.String() != "") != (code == exitFailed) {
 			t.Errorf("%v: stderr: %s", args, shot.err.String())
 		}
 		_ = w.Close()

@@ -182,6 +182,9 @@ func homely(path string) string {
 // layOut writes a table whose last column is cut where the line ends; width 0
 // cuts nothing.
 func layOut(out *strings.Builder, table [][]string, width int) {
+	if len(table) == 0 {
+		return
+	}
 	last := len(table[0]) - 1
 	widths := make([]int, last)
 	for _, cells := range table {
