@@ -421,3 +421,29 @@ func TestShellWord(t *testing.T) {
 		}
 	}
 }
+
+// endless is a document that does not end, in the middle of which somebody
+// presses Ctrl-C.
+type endless struct{ signals chan<- os.Signal }
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.signals != nil {
+		e.signals <- os.Interrupt
+		e.signals = nil
+	}
+	return copy(p, " "), nil
+}
+
+// Ctrl-C ends what takes long, and nothing is left of it.
+func TestSessionsInterrupted(t *testing.T) {
+	d := newDen(t)
+	d.add(dsh.SessionHeader{ID: "one-1"})
+	d.unchanged(func() {
+		s := newShot(t)
+		s.stdin = &endless{s.signals}
+		s.want(exitInterrupted, "sessions", "--dir", d.root, "import", "-")
+		if s.err.String() != "" {
+			t.Errorf("stderr: %s", s.err.String())
+		}
+	})
+}

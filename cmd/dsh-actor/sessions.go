@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"errors"
+
 	"github.com/spf13/cobra"
 )
 
@@ -59,24 +62,38 @@ func (a *app) sessionsCommand() *cobra.Command {
 	if err := cmd.PersistentFlags().MarkHidden(flagDir); err != nil {
 		panic(err)
 	}
-	cmd.AddCommand(a.sessionsListCommand(f))
-	cmd.AddCommand(a.sessionsShowCommand(f))
-	cmd.AddCommand(a.sessionsReplayCommand(f))
-	cmd.AddCommand(a.sessionsCheckCommand(f), a.sessionsRepairCommand(f))
-	cmd.AddCommand(a.sessionsImportCommand(f), a.sessionsForkCommand(f), a.sessionsDeleteCommand(f))
-	for _, c := range cmd.Commands() {
-		c.RunE = a.readable(c.RunE)
+	for _, c := range []*cobra.Command{
+		a.sessionsListCommand(f), a.sessionsShowCommand(f), a.sessionsReplayCommand(f), a.sessionsForkCommand(f),
+		a.sessionsDeleteCommand(f), a.sessionsCheckCommand(f), a.sessionsRepairCommand(f), a.sessionsExportCommand(f), a.sessionsImportCommand(f),
+	} {
+		whole := c.Name() == "export" // half a document is an error
+		c.RunE = a.interruptible(c.RunE, whole)
+		cmd.AddCommand(c)
 	}
-	cmd.AddCommand(a.sessionsExportCommand(f)) // half a document is an error
 	return cmd
 }
 
-// readable returns a command for which it is no error that the reader of its
-// output leaves, as head does.
-func (a *app) readable(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+// interruptible returns a command whose context ends with the first signal, which
+// then says how it exits. Unless its output is of use only as a whole, it is no
+// error that the reader of it leaves, as head does.
+func (a *app) interruptible(run func(*cobra.Command, []string) error, whole bool) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
+		ctx, cancel := context.WithCancel(cmd.Context())
+		defer cancel()
+		go func() {
+			select {
+			case <-a.stop.soft:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		cmd.SetContext(ctx)
 		err := run(cmd, args)
-		if hungUp(err) && hungUp(a.stdout.failure()) {
+		switch {
+		case errors.Is(err, context.Canceled) && a.stop.last() != nil:
+			a.code = a.stop.code()
+			return nil
+		case !whole && hungUp(err) && hungUp(a.stdout.failure()):
 			return nil
 		}
 		return err

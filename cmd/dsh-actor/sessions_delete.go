@@ -161,8 +161,6 @@ type deleted struct {
 
 // delete deletes the sessions and tells of each.
 func (a *app) delete(ctx context.Context, d *deletion, asJSON bool) error {
-	ctx, cancel := a.interruptible(ctx)
-	defer cancel()
 	done := deleted{Version: outputVersion, Sessions: []dsh.SessionID{}}
 	for _, n := range d.stay {
 		done.Stay += n
@@ -187,7 +185,7 @@ func (a *app) delete(ctx context.Context, d *deletion, asJSON bool) error {
 			done.Error = problemOf(errs[0])
 			a.code = exitFailed
 		}
-		return writeJSON(a.stdout, done)
+		return errors.Join(ctx.Err(), writeJSON(a.stdout, done))
 	}
 	for _, id := range done.Sessions {
 		if n := d.stay[id]; n > 0 {

@@ -99,8 +99,6 @@ type listing struct {
 }
 
 func (a *app) listSessions(ctx context.Context, store *jsonl.Store, dir string, f *listFlags) error {
-	ctx, cancel := a.interruptible(ctx)
-	defer cancel()
 	found, err := findListed(ctx, store, f)
 	if err != nil {
 		return err
@@ -121,19 +119,6 @@ func (a *app) listSessions(ctx context.Context, store *jsonl.Store, dir string, 
 		}
 	}
 	return a.writeTable(found, f)
-}
-
-// interruptible returns a context that ends with the first signal, too.
-func (a *app) interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-a.stop.soft:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }
 
 // findListed finds the sessions to list and reads them, several at a time.

@@ -128,6 +128,9 @@ func (a *app) transcribe(h dsh.SessionHeader) (each func(*dsh.Event) error, end 
 func replayLog(ctx context.Context, log *jsonl.Reader, each func(*dsh.Event) error) (*replay.Report, error) {
 	r := replay.New(log.Header())
 	for most := readFirst; ; most = min(2*most, readMost) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		events, err := log.Read(ctx, r.Next(), most)
 		if err != nil {
 			return nil, err

@@ -119,8 +119,6 @@ type showing struct {
 }
 
 func (a *app) showSession(ctx context.Context, store *jsonl.Store, id dsh.SessionID, f *showFlags) error {
-	ctx, cancel := a.interruptible(ctx)
-	defer cancel()
 	var err error
 	s := &showing{showFlags: f, store: store}
 	if s.reader, err = store.OpenReader(ctx, id); err == nil {
