@@ -373,23 +373,39 @@ func TestShortIDs(t *testing.T) {
 	}
 }
 
-// On a terminal titles end where it does.
+// On a terminal titles end where it does, and columns that do not fit are left
+// out. What is elsewhere is told of there.
 func TestSessionsListFits(t *testing.T) {
 	s := newShelf(t)
 	s.put(head("one", "/w"), chat(1, 0, strings.Repeat("word ", 100), completed)...)
 	s.put(head("two", "/w"), chat(1, 0, "\x1b[2J\x1b]0;x\a", completed)...)
-	shot := newShot(t)
-	w := &tty{}
-	shot.stdout, shot.env["COLUMNS"] = w, "80"
-	shot.want(exitOK, "sessions", "list", "--dir", s.dir, "--all")
-	for line := range strings.Lines(w.String()) {
-		if n := len([]rune(strings.TrimSpace(line))); n > 80 {
-			t.Errorf("line of %d characters: %s", n, line)
+	for width, columns := range map[int]string{
+		80: "ID AGE STATE TURNS MODEL DIRECTORY TITLE",
+		58: "ID AGE STATE TURNS DIRECTORY TITLE",
+		50: "ID AGE STATE DIRECTORY TITLE",
+		40: "ID AGE STATE TITLE",
+		30: "ID STATE TITLE",
+	} {
+		shot, w := newShot(t), &tty{}
+		shot.stdout, shot.env["COLUMNS"] = w, fmt.Sprint(width)
+		shot.want(exitOK, "sessions", "list", "--dir", s.dir, "--all")
+		for line := range strings.Lines(w.String()) {
+			if n := len([]rune(strings.TrimSpace(line))); n > width {
+				t.Errorf("line of %d characters: %s", n, line)
+			}
+		}
+		if strings.ContainsAny(w.String(), "\x1b\a") {
+			t.Errorf("list: %q", w.String())
+		}
+		if head, _, _ := strings.Cut(w.String(), "\n"); strings.Join(strings.Fields(head), " ") != columns {
+			t.Errorf("%d columns: %s", width, head)
 		}
 	}
-	if strings.ContainsAny(w.String(), "\x1b\a") {
-		t.Errorf("list: %q", w.String())
-	}
+	s.put(head("three", "/other"), chat(1, 0, "hello", completed)...)
+	shot, screen := newShot(t), &tty{}
+	shot.stderr = screen
+	shot.want(exitOK, "sessions", "list", "--dir", s.dir, "--cwd", "/other")
+	shot.says(&screen.buffer, "2 sessions of other directories: --all lists them, too\n")
 }
 
 // BenchmarkSessionsList lists a thousand sessions of a hundred events.

@@ -41,10 +41,53 @@ func (a *app) writeTable(found *listing, f *listFlags) error {
 		for _, r := range rows {
 			table = append(table, r.cells(names, now, found.where == ""))
 		}
-		layOut(&out, table, a.width())
+		layOut(&out, narrow(table, a.width()), a.width())
 	}
 	_, err := a.stdout.WriteString(printable(out.String()))
+	if found.other > 0 && len(rows) > 0 && a.stderr.terminal {
+		_, _ = fmt.Fprintf(a.stderr, "%s of other directories: --all lists them, too\n", plural(found.other, "session"))
+	}
 	return err
+}
+
+// leastTitle is how narrow the last column of a table may be.
+const leastTitle = 10
+
+// narrow leaves columns out that matter least, until the rest fits a terminal;
+// width 0 fits all.
+func narrow(table [][]string, width int) [][]string {
+	for _, name := range []string{"MODEL", "TURNS", "DIRECTORY", "AGE"} {
+		used := leastTitle
+		widths := widthsOf(table)
+		for _, w := range widths {
+			used += w + columnGap
+		}
+		at := slices.Index(table[0], name)
+		if width == 0 || used <= width {
+			break
+		}
+		if at < 0 {
+			continue
+		}
+		for i, cells := range table {
+			table[i] = slices.Delete(slices.Clone(cells), at, at+1)
+		}
+	}
+	return table
+}
+
+// columnGap is the space between columns.
+const columnGap = 2
+
+// widthsOf returns how wide all columns are but the last.
+func widthsOf(table [][]string) []int {
+	widths := make([]int, len(table[0])-1)
+	for _, cells := range table {
+		for i := range widths {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cells[i]))
+		}
+	}
+	return widths
 }
 
 // width returns how wide the terminal is, 0 if stdout is none.
@@ -185,21 +228,15 @@ func layOut(out *strings.Builder, table [][]string, width int) {
 	if len(table) == 0 {
 		return
 	}
-	last := len(table[0]) - 1
-	widths := make([]int, last)
-	for _, cells := range table {
-		for i := range widths {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cells[i]))
-		}
-	}
+	widths := widthsOf(table)
 	for _, cells := range table {
 		var line strings.Builder
 		for i, w := range widths {
-			line.WriteString(cells[i] + strings.Repeat(" ", w-utf8.RuneCountInString(cells[i])+2))
+			line.WriteString(cells[i] + strings.Repeat(" ", w-utf8.RuneCountInString(cells[i])+columnGap))
 		}
-		title := cells[last]
+		title := cells[len(widths)]
 		if used := utf8.RuneCountInString(line.String()); width > 0 {
-			title = oneLine(title, max(width-used, 10))
+			title = oneLine(title, max(width-used, leastTitle))
 		}
 		out.WriteString(strings.TrimRight(line.String()+title, " ") + "\n")
 	}
