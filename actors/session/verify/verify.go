@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/internal/brackets"
 )
 
 // maxFindings bounds how many findings are kept of a log.
@@ -29,9 +30,7 @@ type Fold struct {
 	next     dsh.Seq
 	history  dsh.History
 	inbox    dsh.Inbox
-	lastTurn int
-	turn     int         // open; 0 for none
-	step     int         // open; 0 for none
+	brackets brackets.Brackets
 	open     []dsh.Event // of the open turn, chunks left out but for the last
 	findings []Finding
 }
@@ -54,7 +53,10 @@ func (f *Fold) Apply(ev *dsh.Event) error {
 			return fmt.Errorf("event %d: %w", ev.Seq, err)
 		}
 	}
-	f.brackets(ev)
+	if odd := f.brackets.Odd(ev); odd != "" && len(f.findings) < maxFindings {
+		f.findings = append(f.findings, Finding{ev.Seq, odd})
+	}
+	f.brackets.Apply(ev)
 	f.remember(ev)
 	f.next += ev.Span()
 	return nil
@@ -62,7 +64,7 @@ func (f *Fold) Apply(ev *dsh.Event) error {
 
 // remember keeps what tells how to close the open turn.
 func (f *Fold) remember(ev *dsh.Event) {
-	if f.turn == 0 {
+	if f.brackets.Turn == 0 {
 		f.open = nil
 		return
 	}
@@ -81,70 +83,11 @@ func isChunk(ev *dsh.Event) bool {
 	}
 }
 
-// brackets follows turns and steps and notes what does not nest.
-func (f *Fold) brackets(ev *dsh.Event) {
-	switch d := ev.Data.(type) {
-	case dsh.TurnStart:
-		if f.turn != 0 {
-			f.find(ev, "turn %d starts while turn %d is open", d.Turn, f.turn)
-		} else if d.Turn != f.lastTurn+1 {
-			f.find(ev, "turn %d follows turn %d", d.Turn, f.lastTurn)
-		}
-		f.turn, f.lastTurn, f.step = d.Turn, d.Turn, 0
-	case dsh.TurnEnd:
-		if f.turn != d.Turn || f.step != 0 {
-			f.find(ev, "turn %d ends in %s", d.Turn, f.where())
-		}
-		f.turn, f.step = 0, 0
-	case dsh.StepStart:
-		if f.turn == 0 || f.turn != d.Turn || f.step != 0 {
-			f.find(ev, "step %d of turn %d starts in %s", d.Step, d.Turn, f.where())
-		}
-		f.step = d.Step
-	case dsh.StepEnd:
-		f.within(ev, d.Turn, d.Step)
-		f.step = 0
-	case dsh.AssistantMessage:
-		f.within(ev, d.Turn, d.Step)
-	case dsh.ToolStarted:
-		f.within(ev, d.Turn, d.Step)
-	case dsh.ToolFinished:
-		f.within(ev, d.Turn, d.Step)
-	default: // opens and closes nothing
-	}
-}
-
-// within notes an event that is not in its step.
-func (f *Fold) within(ev *dsh.Event, turn, step int) {
-	if ev.Surface.Kind == dsh.SurfaceReplace {
-		return // an old one, shortened
-	}
-	if f.turn != turn || f.step != step || step == 0 {
-		f.find(ev, "%s of turn %d, step %d stands in %s", ev.Type(), turn, step, f.where())
-	}
-}
-
-func (f *Fold) where() string {
-	switch {
-	case f.turn == 0:
-		return "no turn"
-	case f.step == 0:
-		return fmt.Sprintf("turn %d, outside its steps", f.turn)
-	}
-	return fmt.Sprintf("turn %d, step %d", f.turn, f.step)
-}
-
-func (f *Fold) find(ev *dsh.Event, format string, args ...any) {
-	if len(f.findings) < maxFindings {
-		f.findings = append(f.findings, Finding{ev.Seq, fmt.Sprintf(format, args...)})
-	}
-}
-
 // Next returns the number of the event behind the last.
 func (f *Fold) Next() dsh.Seq { return f.next }
 
 // Turn returns the turn that is open, 0 for none.
-func (f *Fold) Turn() int { return f.turn }
+func (f *Fold) Turn() int { return f.brackets.Turn }
 
 // Closers returns the events that close the open turn, as [dsh.Closers] does.
 func (f *Fold) Closers() []dsh.Event { return dsh.Closers(f.open) }
