@@ -70,11 +70,11 @@ func (d *badDisk) opened(f file, err error) (file, error) {
 	return b, err
 }
 
-func (d *badDisk) link(name, other string) error {
+func (d *badDisk) claim(name, other string) error {
 	if err := d.fails(); err != nil {
 		return err
 	}
-	return d.osDisk.link(name, other)
+	return d.osDisk.claim(name, other)
 }
 
 func (d *badDisk) remove(name string) error {

@@ -153,10 +153,15 @@ func (s *Store) find(id dsh.SessionID) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if path != "" && found != "" {
+		if path != "" && found != "" && stillborn(path, s.box) {
+			continue
+		}
+		if path != "" && found != "" && !stillborn(found, s.box) {
 			return "", fmt.Errorf("%w: %s and %s are the same session", ErrCorrupt, found, path)
 		}
-		found = max(found, path)
+		if path != "" {
+			found = path
+		}
 	}
 	return found, err
 }

@@ -29,20 +29,23 @@ type syncer struct {
 	running bool
 }
 
-// syncing is a file or a directory that waits for a round.
+// syncing is a file, with the directories on the path to it, that waits for a
+// round.
 type syncing struct {
-	// alone syncs it by itself.
+	// alone syncs it by itself, which takes so many syncs of a file.
 	alone func() error
+	files int
 	// together is whether a sync of the root's file system reaches it.
 	together bool
 	done     chan<- error
 }
 
-// sync makes a file durable that alone would sync.
-func (s *syncer) sync(alone func() error, together bool) error {
+// sync waits until a round has made it durable.
+func (s *syncer) sync(it syncing) error {
 	done := make(chan error, 1)
+	it.done = done
 	s.mu.Lock()
-	s.waiting = append(s.waiting, syncing{alone, together, done})
+	s.waiting = append(s.waiting, it)
 	if !s.running {
 		s.running = true
 		go s.run()
@@ -68,14 +71,16 @@ func (s *syncer) run() {
 // round syncs files and answers who waits for them.
 func (s *syncer) round(files []syncing) {
 	var together, alone []syncing
+	n := 0
 	for _, f := range files {
 		if f.together {
 			together = append(together, f)
+			n += f.files
 		} else {
 			alone = append(alone, f)
 		}
 	}
-	if len(together) < syncTogether || !s.all(together) {
+	if n < syncTogether || !s.all(together) {
 		alone = files
 	}
 	s.one(alone)
