@@ -54,6 +54,8 @@ type Store struct {
 	disk    disk
 	syncer  syncer
 	lineage lineage
+	// projects is the names in the root, for find.
+	projects names
 
 	mu      sync.Mutex
 	created map[dsh.SessionID]*log // those without a file
