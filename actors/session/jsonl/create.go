@@ -72,18 +72,18 @@ func (s *Store) paths(dir string) []string {
 }
 
 // persist makes a file durable together with what else is to be just now, and
-// also what paths returned. A file of nil leaves it at these.
-func (s *Store) persist(f file, paths []string, together bool) error {
-	var alone func() error
-	files := len(paths)
+// also what paths returned. A file of nil leaves it at these. since is how many
+// rounds of the syncer had failed before anything of it was written.
+func (s *Store) persist(f file, paths []string, together bool, since int64) error {
+	it := syncing{files: len(paths), together: together, since: since}
 	if f != nil {
-		alone = f.Sync
-		files++
+		it.alone = f.Sync
+		it.files++
 	}
 	if len(paths) > 0 {
-		alone = func() error { return s.syncAlone(f, paths) }
+		it.alone = func() error { return s.syncAlone(f, paths) }
 	}
-	err := s.syncer.sync(syncing{alone: alone, files: files, together: together})
+	err := s.syncer.sync(it)
 	if err == nil && len(paths) > 2 {
 		s.mu.Lock()
 		s.settled[paths[1]] = true
@@ -140,13 +140,13 @@ func temporaryName(path string) string { return path + "." + nonce() + temporary
 // nameDurably makes the name of a log durable, and the path to it.
 func (s *Store) nameDurably(path string) error {
 	dir := filepath.Dir(path)
-	return s.persist(nil, s.paths(dir), s.reaches(os.Stat(dir)))
+	return s.persist(nil, s.paths(dir), s.reaches(os.Stat(dir)), s.syncer.failures.Load())
 }
 
 // syncDir makes the names in a directory durable, together with what else is
 // to be just now.
 func (s *Store) syncDir(dir string) error {
-	return s.persist(nil, []string{dir}, s.reaches(os.Stat(dir)))
+	return s.persist(nil, []string{dir}, s.reaches(os.Stat(dir)), s.syncer.failures.Load())
 }
 
 // sweep removes what a crash left of making the log at path. The caller has the

@@ -40,6 +40,9 @@ type log struct {
 	// unsure says that the path to the file may not be durable, nor what was
 	// in it when it was opened.
 	unsure bool
+	// since is how many rounds of the store's syncer had failed before the
+	// first byte that is not durable was written.
+	since int64
 	// together is whether the store's syncAll reaches the file.
 	together bool
 
@@ -91,6 +94,9 @@ func (l *log) append(events []dsh.Event) error {
 		return err
 	}
 	unit := l.box.wrap(nil, appendLines(nil, events))
+	if len(l.pending) == 0 && !l.unsure {
+		l.since = l.store.syncer.failures.Load()
+	}
 	if l.file == nil {
 		err = l.materialise(unit)
 	} else {
@@ -159,6 +165,7 @@ func (l *log) restore() error {
 		return err
 	}
 	at := l.synced
+	l.since = l.store.syncer.failures.Load()
 	for _, unit := range l.pending {
 		if err := writeAt(l.file, unit, at); err != nil {
 			return err
@@ -197,7 +204,14 @@ func (l *log) sync() error {
 	case len(l.pending) == 0:
 		return nil
 	}
-	if err := l.store.persist(l.file, paths, l.together); err != nil {
+	err := l.store.persist(l.file, paths, l.together, l.since)
+	for errors.Is(err, errMissed) { // each time another round failed meanwhile
+		l.broken = true
+		if err = l.restore(); err == nil {
+			err = l.store.persist(l.file, paths, l.together, l.since)
+		}
+	}
+	if err != nil {
 		l.broken = true
 		return err
 	}

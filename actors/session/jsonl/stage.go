@@ -53,6 +53,7 @@ func (s *Store) stage(ctx context.Context, h dsh.SessionHeader, batches iter.Seq
 			err = errors.Join(err, g.discard())
 		}
 	}()
+	since := s.syncer.failures.Load()
 	if err = s.clear(g.path); err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func (s *Store) stage(ctx context.Context, h dsh.SessionHeader, batches iter.Seq
 	if err = g.fill(ctx, created, batches); err != nil {
 		return nil, err
 	}
-	if err = s.persist(g.file, nil, s.reaches(g.file.Stat())); err != nil {
+	if err = s.persist(g.file, nil, s.reaches(g.file.Stat()), since); err != nil {
 		return nil, err
 	}
 	err = g.file.Close() // there may be many

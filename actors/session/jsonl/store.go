@@ -181,6 +181,7 @@ func (s *Store) openLog(id dsh.SessionID) (_ *log, err error) {
 		return nil, err
 	}
 	var f file
+	since := s.syncer.failures.Load()
 	defer func() {
 		if err == nil {
 			return
@@ -211,7 +212,7 @@ func (s *Store) openLog(id dsh.SessionID) (_ *log, err error) {
 	l := s.newLog(path, h, scan.decoder)
 	l.file, l.held, l.epoch, l.together = f, held, held.epoch, s.reaches(f.Stat())
 	l.index, l.end, l.next, l.synced = scan.index, scan.end, scan.endNext, scan.end
-	l.unsure = true
+	l.unsure, l.since = true, since
 	l.loaded = scan.out.all()
 	return l, l.repair(scan, data)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 )
 
 // Syncs of many logs are made in rounds.
@@ -24,10 +25,18 @@ type syncer struct {
 	// root is on the file system that syncAll syncs.
 	root *os.File
 
+	// failures is how many rounds failed for the whole file system. The system
+	// tells of a failure once, whoever's writes it was that were lost.
+	failures atomic.Int64
+
 	mu      sync.Mutex
 	waiting []syncing
 	running bool
 }
+
+// errMissed says that an earlier round failed which may have lost what was
+// written before. Who wrote it must write it again.
+var errMissed = errors.New("an earlier sync of the file system failed, and what it lost is not known: try again")
 
 // syncing is a file, with the directories on the path to it, that waits for a
 // round.
@@ -37,7 +46,9 @@ type syncing struct {
 	files int
 	// together is whether a sync of the root's file system reaches it.
 	together bool
-	done     chan<- error
+	// since is how many rounds had failed before it was written.
+	since int64
+	done  chan<- error
 }
 
 // sync waits until a round has made it durable.
@@ -93,7 +104,14 @@ func (s *syncer) all(files []syncing) bool {
 	if errors.Is(err, errors.ErrUnsupported) {
 		return false
 	}
+	if err != nil {
+		s.failures.Add(1)
+	}
 	for _, f := range files {
+		if err == nil && f.since < s.failures.Load() {
+			f.done <- errMissed
+			continue
+		}
 		f.done <- err
 	}
 	return true

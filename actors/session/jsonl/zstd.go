@@ -55,6 +55,10 @@ func (zstdBox) unwrap(data []byte) (lines []byte, n int, err error) {
 		return nil, 0, err
 	}
 	lines, err = frameDecoder().DecodeAll(data[:f.n], nil)
+	if part := bytes.TrimRight(data, "\x00"); err != nil && len(part) < f.n && len(data)-len(part) >= zeroRun {
+		f, _ = walk(part) // it is torn
+		return recovered(&f, part), 0, errTorn
+	}
 	switch {
 	case err != nil:
 		return nil, 0, fmt.Errorf("zstd frame: %w", err)
@@ -77,6 +81,10 @@ func (zstdBox) complete(data []byte) int {
 	}
 	return len(data)
 }
+
+// zeroRun is how many zeros at the end of a file are not the end of a frame that
+// was damaged elsewhere.
+const zeroRun = 32
 
 // zeros reports whether data is what some file systems show after a loss of
 // power, where the length of a write was durable and its bytes were not.
