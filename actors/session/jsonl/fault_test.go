@@ -34,6 +34,18 @@ type badDisk struct {
 	unsynced map[string]bool // paths whose names are not durable
 }
 
+// synced returns why the name of a file and the path to it may be lost.
+func (d *badDisk) synced(path string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for p := path; p != filepath.Dir(p); p = filepath.Dir(p) {
+		if d.unsynced[p] {
+			return fmt.Errorf("the name of %s is not durable", p)
+		}
+	}
+	return nil
+}
+
 // note notes the result of giving something a name.
 func (d *badDisk) note(path string, err error) error {
 	if err != nil {
@@ -299,10 +311,8 @@ func crashed(t *testing.T, root string, opts Options, stored []dsh.Event, durabl
 	t.Helper()
 	box := boxOf(opts.Encoding)
 	path := filepath.Join(root, "--srv-demo--", "a", box.name())
-	for p := path; durable > 0 && p != root; p = filepath.Dir(p) {
-		if disk.unsynced[p] {
-			t.Fatalf("failing from %d: %d events are durable and %s is not", disk.from, durable, p)
-		}
+	if err := disk.synced(path); err != nil && durable > 0 {
+		t.Fatalf("failing from %d: %d events are durable, and %v", disk.from, durable, err)
 	}
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && durable == 0 {
