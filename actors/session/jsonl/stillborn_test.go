@@ -54,7 +54,7 @@ func TestStillbornMakesRoom(t *testing.T) {
 		for _, project := range []string{"--srv-demo--", "--elsewhere--"} {
 			y := newYard(t, e)
 			head := y.file("a")
-			path := y.put(filepath.Join(project, "a", y.box.name()), head[:len(head)/2])
+			y.put(filepath.Join(project, "a", y.box.name()), head[:len(head)/2])
 			if r, err := y.Check(t.Context(), "a"); err != nil || r.Verdict != Empty {
 				t.Errorf("checked as %s, %v", r.Verdict, err)
 			}
@@ -79,7 +79,7 @@ func TestStillbornMakesRoom(t *testing.T) {
 			if _, err := y.Create(t.Context(), header("a")); !errors.Is(err, session.ErrExists) {
 				t.Errorf("created twice: %v", err)
 			}
-			path = y.put("--srv-demo--/b/"+y.box.name(), head[:len(head)/2])
+			path := y.put("--srv-demo--/b/"+y.box.name(), head[:len(head)/2])
 			if _, err := y.Repair(t.Context(), "b", RepairOptions{Apply: true}); err != nil {
 				t.Error(err)
 			}

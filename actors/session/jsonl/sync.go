@@ -7,7 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Syncs of many logs are made in rounds.
+// Syncs of many logs are made in rounds, of new ones also. A sync of the file
+// system is as good as one of every file and directory on it (sync(2)).
 const (
 	// syncTogether is how many files in a round are worth one sync of the
 	// whole file system, which takes about as long as that of two files and
