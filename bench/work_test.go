@@ -141,7 +141,7 @@ func (t runtimeTalk) turn(tb testing.TB) {
 func (t runtimeTalk) end(tb testing.TB) {
 	err := t.a.Dispose(context.Background())
 	if err == nil {
-		err = t.store.Delete(t.a.Session())
+		err = t.store.Delete(context.Background(), t.a.Session())
 	}
 	if err != nil {
 		tb.Fatal(err)

@@ -34,7 +34,7 @@ func (f *fold) begin(ev *dsh.Event) *attempt {
 	s := f.step
 	a := &attempt{request: len(f.report.Requests), derived: mark{ev.Seq - 1, f.history.Messages(), f.history.Generation()}}
 	f.report.Requests = append(f.report.Requests, Request{
-		Pos: dsh.Pos{Turn: f.turn, Step: s.no, Attempt: s.attempts},
+		Pos: dsh.Pos{Turn: f.brackets.Turn, Step: f.brackets.Step, Attempt: s.attempts},
 		Seq: ev.Seq, Through: a.derived.seq, Header: f.header.Header, Messages: a.derived.messages,
 	})
 	s.attempts++

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/dsh-actor/dsh-actor/dsh"
+	"github.com/dsh-actor/dsh-actor/internal/brackets"
 )
 
 // fold is the state of a replay. A log that breaks a rule is followed as well
@@ -13,9 +14,7 @@ type fold struct {
 	inherited dsh.Seq // events copied from another session
 
 	next     dsh.Seq
-	lastTurn int
-	turn     int   // open; 0 for none
-	steps    int   // of the open turn
+	brackets brackets.Brackets
 	step     *step // nil while none is open
 	inbox    dsh.Inbox
 	history  dsh.History
@@ -29,7 +28,6 @@ type fold struct {
 
 // step is an open step.
 type step struct {
-	no       int
 	start    dsh.Seq
 	attempts int         // begun so far
 	attempt  *attempt    // nil before the first and behind one that is over
@@ -49,9 +47,9 @@ type mark struct {
 // pos returns where the fold is. Behind an attempt it is that one's position
 // until another begins.
 func (f *fold) pos() dsh.Pos {
-	p := dsh.Pos{Turn: f.turn}
+	p := dsh.Pos{Turn: f.brackets.Turn}
 	if f.step != nil {
-		p.Step = f.step.no
+		p.Step = f.brackets.Step
 		switch s := f.step; {
 		case s.attempt != nil:
 			p.Attempt = f.report.Requests[s.attempt.request].Pos.Attempt
@@ -128,8 +126,8 @@ func (f *fold) apply(ev *dsh.Event) {
 	case dsh.InboxSpliced:
 		f.spliced(ev, d)
 	case dsh.EndSeed:
-		if f.turn != 0 {
-			f.find(ev, KindBracket, "a seed ends inside turn %d", f.turn)
+		if f.brackets.Turn != 0 {
+			f.find(ev, KindBracket, "a seed ends inside turn %d", f.brackets.Turn)
 		}
 		f.headed = false
 	case dsh.ChunkRun, dsh.Opaque: // expanded; says nothing of requests
@@ -139,7 +137,7 @@ func (f *fold) apply(ev *dsh.Event) {
 // done ends the replay.
 func (f *fold) done() *Report {
 	r := &f.report
-	r.Events, r.Open = f.next, f.turn != 0
+	r.Events, r.Open = f.next, f.brackets.Turn != 0
 	at := make(map[dsh.Pos]int, len(r.Requests))
 	for i := range r.Requests {
 		at[r.Requests[i].Pos] = i
@@ -156,23 +154,13 @@ func (f *fold) done() *Report {
 }
 
 func (f *fold) turnStart(ev *dsh.Event, d dsh.TurnStart) {
-	switch {
-	case f.turn != 0:
-		f.find(ev, KindBracket, "turn %d starts inside turn %d", d.Turn, f.turn)
-	case d.Turn != f.lastTurn+1:
-		f.find(ev, KindBracket, "turn %d starts where turn %d is next", d.Turn, f.lastTurn+1)
-	}
+	f.nests(ev, f.brackets.Odd(ev))
 	f.closeStep()
-	f.turn, f.lastTurn, f.steps = d.Turn, d.Turn, 0
+	f.brackets.Apply(ev)
 }
 
 func (f *fold) turnEnd(ev *dsh.Event, d dsh.TurnEnd) {
-	switch {
-	case f.turn != d.Turn:
-		f.find(ev, KindBracket, "turn %d ends and %s is open", d.Turn, number("turn", f.turn))
-	case f.step != nil:
-		f.find(ev, KindBracket, "turn %d ends and its step %d does not", d.Turn, f.step.no)
-	}
+	f.nests(ev, f.brackets.Odd(ev))
 	switch {
 	case (d.Reason.Kind == dsh.EndAborted) != (d.Reason.Cause.Kind != ""):
 		f.find(ev, KindEnding, "%s with the cause %q", d.Reason.Kind, d.Reason.Cause.Kind)
@@ -180,21 +168,14 @@ func (f *fold) turnEnd(ev *dsh.Event, d dsh.TurnEnd) {
 		f.find(ev, KindEnding, "%s, and a failure is named: %t", d.Reason.Kind, d.Reason.Failure != nil)
 	}
 	f.closeStep()
-	f.turn = 0
+	f.brackets.Apply(ev)
 }
 
 func (f *fold) stepStart(ev *dsh.Event, d dsh.StepStart) {
-	switch {
-	case f.turn == 0 || f.turn != d.Turn:
-		f.find(ev, KindBracket, "step %d.%d starts and %s is open", d.Turn, d.Step, number("turn", f.turn))
-	case f.step != nil:
-		f.find(ev, KindBracket, "step %d.%d starts inside step %d", d.Turn, d.Step, f.step.no)
-	case d.Step != f.steps+1:
-		f.find(ev, KindBracket, "step %d.%d starts where step %d is next", d.Turn, d.Step, f.steps+1)
-	}
+	f.nests(ev, f.brackets.Odd(ev))
 	f.closeStep()
-	f.turn, f.steps = d.Turn, d.Step
-	f.step = &step{no: d.Step, start: ev.Seq}
+	f.brackets.Apply(ev)
+	f.step = &step{start: ev.Seq}
 	f.mark(ev.Seq)
 }
 
@@ -203,6 +184,7 @@ func (f *fold) stepEnd(ev *dsh.Event, d dsh.StepEnd) {
 		f.missing(ev)
 	}
 	f.closeStep()
+	f.brackets.Apply(ev)
 }
 
 func (f *fold) closeStep() {
@@ -215,15 +197,16 @@ func (f *fold) closeStep() {
 // within reports whether ev stands in the step that it names, and notes it if
 // not.
 func (f *fold) within(ev *dsh.Event, turn, no int) bool {
-	switch {
-	case f.step == nil:
-		f.find(ev, KindBracket, "%s of step %d.%d, and no step is open", ev.Type(), turn, no)
-	case turn != f.turn || no != f.step.no:
-		f.find(ev, KindBracket, "%s of step %d.%d in step %d.%d", ev.Type(), turn, no, f.turn, f.step.no)
-	default:
-		return true
+	return f.nests(ev, f.brackets.Outside(ev, turn, no))
+}
+
+// nests notes what is odd about the place of an event; it returns false if
+// something is.
+func (f *fold) nests(ev *dsh.Event, odd string) bool {
+	if odd != "" {
+		f.find(ev, KindBracket, "%s", odd)
 	}
-	return false
+	return odd == ""
 }
 
 // userMessage looks for a message that parts calls from their results. Whether
@@ -247,17 +230,9 @@ func (f *fold) spliced(ev *dsh.Event, d dsh.InboxSpliced) {
 		return // no claim
 	}
 	switch {
-	case f.turn == 0:
+	case f.brackets.Turn == 0:
 		f.find(ev, KindInbox, "%d messages of %s are claimed, and no turn is open", d.Removed, d.Target)
 	case f.step != nil:
-		f.find(ev, KindInbox, "%d messages of %s are claimed inside of step %d", d.Removed, d.Target, f.step.no)
+		f.find(ev, KindInbox, "%d messages of %s are claimed inside of step %d", d.Removed, d.Target, f.brackets.Step)
 	}
-}
-
-// number names a turn or a step that may not be there.
-func number(what string, n int) string {
-	if n == 0 {
-		return "no " + what
-	}
-	return fmt.Sprintf("%s %d", what, n)
 }

@@ -63,8 +63,8 @@ func (s *shown) Commit() error { return s.log.Close() }
 
 func (s *shown) Discard() error {
 	err := s.log.Close()
-	if d, ok := s.store.(interface{ Delete(dsh.SessionID) error }); ok {
-		err = errors.Join(err, d.Delete(s.log.Header().ID))
+	if d, ok := s.store.(Deleter); ok { // also if the making was cancelled
+		err = errors.Join(err, d.Delete(context.Background(), s.log.Header().ID))
 	}
 	return err
 }

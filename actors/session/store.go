@@ -51,6 +51,13 @@ type Viewer interface {
 	View(ctx context.Context, id dsh.SessionID) (Log, error)
 }
 
+// A Deleter is a store that can take logs out.
+type Deleter interface {
+	// Delete removes a log for good ([ErrNotFound]). One that somebody owns may
+	// be refused ([ErrInUse]).
+	Delete(ctx context.Context, id dsh.SessionID) error
+}
+
 // A Log is one session's events in a store. Append, Sync and Close are called
 // by one owner at a time; Read is safe beside them, and after Close.
 type Log interface {

@@ -74,9 +74,9 @@ func TestForkBoundaries(t *testing.T) {
 		at   string
 		want string
 	}{
-		{"5", fmt.Sprintf("--fork %s@5: turn 1 is open there; %s@1 is before it, %s@%d behind it", id, id, id, between)},
+		{"5", fmt.Sprintf("%s@5: turn 1 is open there; %s@1 is before it, %s@%d behind it", id, id, id, between)},
 		{fmt.Sprint(length - 1), fmt.Sprintf("turn 2 is open there; %s@%d is before it, %s@%d behind it", id, between+2, id, length)},
-		{"999", fmt.Sprintf("--fork %s@999: the session has %d events, and no more can be copied", id, length)},
+		{"999", fmt.Sprintf("%s@999: the session has %d events, and no more can be copied", id, length)},
 		{"x", `behind the @ comes how many events to copy, not "x"`},
 		{"-1", `not "-1"`},
 		{"", `not ""`},
@@ -131,7 +131,7 @@ func TestForkOfACrashedSession(t *testing.T) {
 	h.cutAt(id, between+8)
 	before := fmt.Sprintf("%s@%d", id, between+2)
 	s := h.want(exitUsage, "run", "--fork", string(id), "hi")
-	s.says(&s.err, fmt.Sprintf("--fork %s: turn 2 of the session has not ended; --fork %s begins before it", id, before))
+	s.says(&s.err, fmt.Sprintf("%s: turn 2 has not ended; %s begins before it", id, before))
 	s = h.want(exitUsage, "run", "--fork", fmt.Sprintf("%s@%d", id, between+5), "hi")
 	s.says(&s.err, "turn 2 is open there and has not ended; "+before+" is before it")
 	r := resultOf(t, h.want(exitOK, "run", "--fork", before, "-o", "json", "three"))

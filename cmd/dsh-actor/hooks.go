@@ -8,15 +8,18 @@ import (
 	"github.com/dsh-actor/dsh-actor/cmd/dsh-actor/config"
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/hook"
+	"github.com/dsh-actor/dsh-actor/policy/audit"
 	"github.com/dsh-actor/dsh-actor/policy/retry"
 )
 
 // defaultHooks are the policies of an agent of the command line: the one place
 // to add one.
 func defaultHooks(cfg *config.Loaded) []any {
-	return []any{
-		retry.New(cfg.Retry.Options()),
+	hooks := []any{retry.New(cfg.Retry.Options())}
+	if cfg.Audit {
+		hooks = append(hooks, audit.Witness{})
 	}
+	return hooks
 }
 
 // stopwatch is the hook that measures how long the bodies of calls run. The

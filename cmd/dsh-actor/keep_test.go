@@ -335,4 +335,33 @@ func TestCompleteSessions(t *testing.T) {
 			t.Errorf("%s: %q, want %q", flag, got, want)
 		}
 	}
+	// Without what most begin with, and without what was named already.
+	dir := "\t" + h.headers()[0].CWD
+	for _, tt := range []struct{ args, want []string }{
+		{[]string{"show", string(first)[6:12]}, []string{string(first)[6:] + dir, ":36"}},
+		{[]string{"show", string(first), ""}, []string{":4"}},
+		{[]string{"delete", string(second), "agent-"}, []string{string(first) + dir, ":36"}},
+	} {
+		s := h.want(exitOK, append([]string{"__complete", "sessions"}, tt.args...)...)
+		if got := strings.Split(strings.TrimSpace(s.out.String()), "\n"); !slices.Equal(got, tt.want) {
+			t.Errorf("%q: %q, want %q", tt.args, got, tt.want)
+		}
+	}
+}
+
+// The directory of sessions has one name in all commands; the older one still
+// works in those that had it, and is not documented.
+func TestSessionsDirFlag(t *testing.T) {
+	h := newHouse(t)
+	dir := t.TempDir()
+	h.want(exitOK, "run", "--provider", "demo", "--cwd", dir, "--sessions-dir", dir, "hi")
+	for _, args := range [][]string{{"sessions", "list", "--sessions-dir", dir, "--all"}, {"sessions", "--dir", dir, "list", "--all"}} {
+		s := h.want(exitOK, args...)
+		s.says(&s.out, "completed")
+	}
+	s := h.want(exitOK, "sessions", "list", "--help")
+	s.says(&s.out, "--sessions-dir DIR")
+	if strings.Contains(s.out.String(), "--dir DIR") {
+		t.Error(s.out.String())
+	}
 }

@@ -49,6 +49,7 @@ type shot struct {
 	env     map[string]string
 	stdin   io.Reader
 	stdout  io.Writer // instead of out
+	stderr  io.Writer // instead of err
 	out     buffer
 	err     buffer
 	signals chan os.Signal
@@ -84,7 +85,10 @@ func (s *shot) begin(args ...string) *shot {
 	if s.stdout == nil {
 		s.stdout = &s.out
 	}
-	a := newApp(s.stdin, s.stdout, &s.err, func(name string) string { return s.env[name] })
+	if s.stderr == nil {
+		s.stderr = &s.err
+	}
+	a := newApp(s.stdin, s.stdout, s.stderr, func(name string) string { return s.env[name] })
 	a.pace = 0
 	if s.quiet != 0 {
 		a.quiet = s.quiet

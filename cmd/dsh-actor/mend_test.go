@@ -159,20 +159,20 @@ func TestSessionsCheck(t *testing.T) {
 		s := d.run(exitFailed, "check")
 		s.says(&s.out, "torn-1  torn  ", "corrupt-1  corrupt  ", "-> see whether the file can be mended by hand; 'dsh-actor sessions repair corrupt-1 --cut'",
 			"newer-1  newer  ", "use the release that wrote it", "moved-1  misplaced", "--srv-other--", "empty-1  empty  ", "zstd-1  other encoding",
-			"'dsh-actor sessions export zstd-1 -o FILE'", "7 logs: 5 cannot be continued, 1 will be repaired when they are.")
+			"'dsh-actor sessions export zstd-1 -o FILE'", "7 logs: 5 cannot be continued, 1 will be repaired by that.")
 		if strings.Contains(s.out.String(), "sound-1") {
 			t.Error("a sound log is shown")
 		}
 		s = d.run(exitFailed, "check", "--all")
 		s.says(&s.out, "sound-1  ok  ")
 		s = d.run(exitOK, "check", "sound", "torn-1")
-		s.says(&s.out, "sound-1  ok", "continuing the session repairs it", "2 logs: 0 cannot be continued, 1 will")
+		s.says(&s.out, "sound-1  ok", "continuing the session repairs it", "2 logs: all can be continued, 1 will be repaired by that.")
 		s = d.run(exitFailed, "check", "corrupt-1", "--json")
 		var c checked
 		if err := json.Unmarshal([]byte(s.out.String()), &c); err != nil || c.Version != 1 || c.OK || len(c.Sessions) != 1 {
 			t.Fatalf("%+v, %v", c, err)
 		}
-		if l := c.Sessions[0]; l.Verdict != jsonl.Corrupt || l.OK || l.Damage == nil || l.Damage.Line == 0 || l.Damage.Closed != 0 || l.Next == "" {
+		if l := c.Sessions[0]; l.Verdict != "CORRUPT" || l.Problem == nil || l.Problem.Code != "CORRUPT" || l.OK || l.Damage == nil || l.Damage.Line == 0 || l.Damage.Closed != 0 || l.Next == "" {
 			t.Errorf("%+v", l)
 		}
 		s = d.run(exitUsage, "check", "nobody")
@@ -180,7 +180,7 @@ func TestSessionsCheck(t *testing.T) {
 	})
 	empty := newDen(t)
 	s := empty.run(exitOK, "check")
-	s.says(&s.out, "There are no sessions here.")
+	s.says(&s.out, "There are no sessions in "+empty.root)
 }
 
 func TestSessionsRepair(t *testing.T) {
@@ -235,7 +235,7 @@ func TestSessionsRepair(t *testing.T) {
 		s.says(&s.out, "Done.")
 	}
 	s = d.run(exitOK, "check", "torn-1", "moved-1", "corrupt-1")
-	s.says(&s.out, "torn-1  ok", "moved-1  ok", "corrupt-1  ok", "0 cannot be continued, 0 will")
+	s.says(&s.out, "torn-1  ok", "moved-1  ok", "corrupt-1  ok", "3 logs: all can be continued.\n")
 }
 
 func TestSessionsExportAndImport(t *testing.T) {
@@ -326,7 +326,7 @@ func TestSessionsFork(t *testing.T) {
 	d.add(dsh.SessionHeader{ID: "from-1"})
 	d.unchanged(func() {
 		s := d.run(exitUsage, "fork", "from-1@3")
-		s.says(&s.err, "turn 1 is open there; fork at 0, before it starts, or at 17, after it has ended")
+		s.says(&s.err, "turn 1 is open there; from-1@0 is before it, from-1@17 behind it")
 		d.run(exitUsage, "fork", "from-1@1000")
 		d.run(exitUsage, "fork", "nobody@3")
 		s = d.run(exitUsage, "fork", "from-1@x")
@@ -341,10 +341,10 @@ func TestSessionsFork(t *testing.T) {
 	s := d.run(exitOK, "fork", "from-1@17", "--json")
 	var forked struct {
 		Session    dsh.SessionID
-		Parent     dsh.SessionID
-		SeedLength dsh.Seq `json:"seed_length"`
+		ForkedFrom dsh.SessionID `json:"forked_from"`
+		ForkedAt   dsh.Seq       `json:"forked_at"`
 	}
-	if err := json.Unmarshal([]byte(s.out.String()), &forked); err != nil || forked.Parent != "from-1" || forked.SeedLength != 17 {
+	if err := json.Unmarshal([]byte(s.out.String()), &forked); err != nil || forked.ForkedFrom != "from-1" || forked.ForkedAt != 17 {
 		t.Fatalf("%+v, %v", forked, err)
 	}
 	got, gotHeader := contentOf(t, d.store(), forked.Session)
@@ -420,4 +420,30 @@ func TestShellWord(t *testing.T) {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
+}
+
+// endless is a document that does not end, in the middle of which somebody
+// presses Ctrl-C.
+type endless struct{ signals chan<- os.Signal }
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.signals != nil {
+		e.signals <- os.Interrupt
+		e.signals = nil
+	}
+	return copy(p, " "), nil
+}
+
+// Ctrl-C ends what takes long, and nothing is left of it.
+func TestSessionsInterrupted(t *testing.T) {
+	d := newDen(t)
+	d.add(dsh.SessionHeader{ID: "one-1"})
+	d.unchanged(func() {
+		s := newShot(t)
+		s.stdin = &endless{s.signals}
+		s.want(exitInterrupted, "sessions", "--dir", d.root, "import", "-")
+		if s.err.String() != "" {
+			t.Errorf("stderr: %s", s.err.String())
+		}
+	})
 }

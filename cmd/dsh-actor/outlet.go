@@ -69,6 +69,11 @@ func (o *outlet) tell(s string) {
 // shut makes later writes fail. It does not wait for one that is stuck.
 func (o *outlet) shut() { o.closed.Store(true) }
 
+// coloured reports whether an outlet shows colours.
+func (a *app) coloured(o *outlet) bool {
+	return o.terminal && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
+}
+
 // isTerminal reports whether a stream is a character device: a terminal, or
 // something that is as good as one.
 func isTerminal(stream any) bool {

@@ -106,7 +106,7 @@ func problemOf(err error) *problem {
 		code = "STORE_UNUSABLE"
 	case errors.Is(err, session.ErrInUse):
 		code = "SESSION_IN_USE"
-	case unreadable(err):
+	case spoilt(err):
 		code = "SESSION_UNREADABLE"
 	}
 	return &problem{code, f.Message}

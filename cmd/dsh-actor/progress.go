@@ -36,7 +36,7 @@ func newProgress(a *app, set settings, watch *stopwatch) *progress {
 		app: a, set: set, watch: watch, names: map[callKey]string{},
 		shared: set.output == outputText && a.stdout.terminal && a.stderr.terminal,
 	}
-	if a.stderr.terminal && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb" {
+	if a.coloured(a.stderr) {
 		p.paint = colours
 	}
 	return p

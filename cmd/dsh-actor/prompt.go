@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"os"
@@ -69,24 +70,50 @@ func readAll(r io.Reader) (string, error) {
 	return strings.TrimRight(string(raw), "\r\n"), err
 }
 
-// readStdin reads until the end, or until a signal: then it sets the exit
-// code, and whoever reads is left behind.
+// canAsk reports whether somebody at a terminal can answer.
+func (a *app) canAsk() bool { return isTerminal(a.stdin) && a.stderr.terminal }
+
+// ask asks for a yes; anything else is a no. A signal meanwhile sets the exit
+// code.
+func (a *app) ask(question string) (yes bool, err error) {
+	if _, err := a.stderr.WriteString(question + " [y/N] "); err != nil {
+		return false, err
+	}
+	line, err := a.await(func() (string, error) {
+		text, err := bufio.NewReader(a.stdin).ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return text, err
+	})
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes", err
+}
+
+// readStdin reads until the end, or until a signal.
 func (a *app) readStdin() (string, error) {
+	text, err := a.await(func() (string, error) { return readAll(a.stdin) })
+	if err != nil {
+		return "", usagef("stdin: %w", err)
+	}
+	return text, nil
+}
+
+// await waits for what read returns or for a signal: that sets the exit code,
+// and whoever reads is left behind.
+func (a *app) await(read func() (string, error)) (string, error) {
 	type input struct {
 		text string
 		err  error
 	}
-	read := make(chan input, 1)
+	done := make(chan input, 1)
 	go func() {
-		text, err := readAll(a.stdin)
-		read <- input{text, err}
+		text, err := read()
+		done <- input{text, err}
 	}()
 	select {
-	case in := <-read:
-		if in.err != nil {
-			return "", usagef("stdin: %w", in.err)
-		}
-		return in.text, nil
+	case in := <-done:
+		return in.text, in.err
 	case <-a.stop.soft:
 		a.code = a.stop.code()
 		return "", nil

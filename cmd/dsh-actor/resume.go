@@ -2,17 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dsh-actor/dsh-actor/actors/agent"
-	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/actors/session/jsonl"
 	"github.com/dsh-actor/dsh-actor/cmd/dsh-actor/config"
 	"github.com/dsh-actor/dsh-actor/dsh"
@@ -86,19 +83,6 @@ func (a *app) findPast(ctx context.Context, store *jsonl.Store, flag string, f *
 	return p, nil
 }
 
-// splitFork splits ID@SEQ; without @SEQ the boundary is -1.
-func splitFork(arg string) (name string, boundary dsh.Seq, err error) {
-	name, seq, found := strings.Cut(arg, "@")
-	if !found {
-		return name, -1, nil
-	}
-	n, err := strconv.ParseInt(seq, 10, 64)
-	if err != nil || n < 0 {
-		return "", 0, usagef("--fork %s: behind the @ comes how many events to copy, not %q", arg, seq)
-	}
-	return name, dsh.Seq(n), nil
-}
-
 // lastIn returns the session of a working directory that was written last.
 // Those of sub-agents do not count.
 func lastIn(ctx context.Context, store *jsonl.Store, dir string) (dsh.SessionID, error) {
@@ -133,7 +117,7 @@ func lastIn(ctx context.Context, store *jsonl.Store, dir string) (dsh.SessionID,
 		}
 	}
 	if found == "" {
-		return "", usagef("there is no session of %s to continue; 'dsh-actor sessions list' shows what there is", cwd)
+		return "", usagef("there is no session of %s to continue; 'dsh-actor sessions list --all' shows what there is", cwd)
 	}
 	return found, nil
 }
@@ -213,24 +197,10 @@ func (p *past) cut(events []dsh.Event) ([]dsh.Event, error) {
 			p.boundary = events[n-1].Last() + 1
 		}
 	}
-	err := dsh.CheckFork(events, p.boundary)
-	var fork *dsh.ForkError
-	switch {
-	case err == nil:
-		return dsh.Cut(events, p.boundary), nil
-	case !errors.As(err, &fork):
-		return nil, err
-	case fork.Code == dsh.ForkInvalidBoundary:
-		return nil, usagef("--fork %s@%d: the session has %d events, and no more can be copied", p.id, p.boundary, fork.Events)
-	case all:
-		return nil, usagef("--fork %s: turn %d of the session has not ended; --fork %s@%d begins before it",
-			p.id, fork.Turn, p.id, fork.Before)
-	case fork.After < 0:
-		return nil, usagef("--fork %s@%d: turn %d is open there and has not ended; %s@%d is before it",
-			p.id, p.boundary, fork.Turn, p.id, fork.Before)
+	if err := dsh.CheckFork(events, p.boundary); err != nil {
+		return nil, noFork(err, p.id, all)
 	}
-	return nil, usagef("--fork %s@%d: turn %d is open there; %s@%d is before it, %s@%d behind it",
-		p.id, p.boundary, fork.Turn, p.id, fork.Before, p.id, fork.After)
+	return dsh.Cut(events, p.boundary), nil
 }
 
 // directory returns the working directory of a run that goes on: the one that
@@ -291,28 +261,4 @@ func (p *past) known(cfg *config.Loaded) error {
 // again.
 func (p *past) sameRoute(r route) bool {
 	return p != nil && p.last != nil && p.last.Provider == r.provider && p.last.Model == r.model
-}
-
-// explain says what to do about a session that cannot be opened.
-func explain(err error, id dsh.SessionID) error {
-	var held *jsonl.InUseError
-	switch {
-	case errors.As(err, &held):
-		return failed(fmt.Errorf("%w; wait until that has ended, or go on in a copy with --fork %s", held, id))
-	case errors.Is(err, session.ErrInUse):
-		return failed(fmt.Errorf("%w; wait until that has ended, or go on in a copy with --fork %s", err, id))
-	case unreadable(err):
-		return failed(fmt.Errorf("%w; 'dsh-actor sessions check %s' tells more", err, id))
-	}
-	return err
-}
-
-// unreadable reports whether an error is about what a log holds.
-func unreadable(err error) bool {
-	for _, why := range []error{jsonl.ErrCorrupt, jsonl.ErrEncoding, dsh.ErrVersion, dsh.ErrUnknownEvent} {
-		if errors.Is(err, why) {
-			return true
-		}
-	}
-	return false
 }

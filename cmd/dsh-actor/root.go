@@ -81,6 +81,12 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 
 // flagError names the flags that resemble an unknown one.
 func flagError(cmd *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		if kind := kinds[invalid.GetFlag().Value.Type()]; kind != "" {
+			return usagef("--%s: %q is no %s", invalid.GetFlag().Name, invalid.GetValue(), kind)
+		}
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return err
@@ -95,6 +101,12 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 	}
 	return err
+}
+
+// kinds names what values of flags are.
+var kinds = map[string]string{
+	"int": "whole number", "int64": "whole number", "float64": "number", "duration": "time such as 90s or 5m",
+	"bool": "true or false",
 }
 
 func nearFlags(cmd *cobra.Command, name string) []string {

@@ -28,7 +28,7 @@ no network and no model.
 
 Defaults come from .dsh-actor/config.yaml of the working directory, before it from
 ~/.dsh-actor/config.yaml (or DSH_ACTOR_HOME/config.yaml): providers, models, limits,
-prices, retries. Flags come before the environment, that before the files. Keys
+prices, retries, audits. Flags come before the environment, that before the files. Keys
 are never read from a file.
 
 Environment:
@@ -42,6 +42,7 @@ Environment:
   DSH_ACTOR_STORE     default of --store
   DSH_ACTOR_SESSIONS_DIR
                       default of --sessions-dir
+  DSH_ACTOR_AUDIT     true: --audit
   NO_COLOR            anything: no colours
 
 Exit status:
@@ -93,6 +94,7 @@ type runFlags struct {
 	maxDepth     int
 	maxChildren  int
 	timeout      time.Duration
+	audit        bool
 	output       string
 	verbose      bool
 	resume       string
@@ -129,9 +131,9 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringVarP(&f.file, "file", "f", "", "read the prompt from `FILE`")
 	flags.StringVar(&f.resume, "resume", "", "go on with the session `ID`, or the one whose ID begins so")
 	flags.BoolVarP(&f.goOn, "continue", "c", false, "go on with the session of the working directory that was written last")
-	flags.StringVar(&f.fork, "fork", "", "go on in a copy of session `ID[@SEQ]`: of its first SEQ events, or of all")
+	flags.StringVar(&f.fork, "fork", "", "go on in a copy of session `ID[@SEQ]`: of its first SEQ events, or of all ('sessions show' writes the SEQ of each turn)")
 	flags.StringVar(&f.store, "store", config.Stores[0], "what keeps the session, a `NAME`: "+strings.Join(config.Stores, ", ")+" ("+config.StoreMemory+" keeps nothing)")
-	flags.StringVar(&f.sessionsDir, "sessions-dir", "", "`DIR` of the sessions (default: DSH_ACTOR_SESSIONS_DIR or ~/.dsh-actor/sessions)")
+	flags.StringVar(&f.sessionsDir, flagSessionsDir, "", usageSessions)
 	flags.StringVar(&f.provider, "provider", "", "who answers, a `NAME`: "+strings.Join(providerNames, ", ")+" or one of the configuration")
 	flags.StringVar(&f.model, "model", "", "the provider's `NAME` of the model (deepseek: "+config.DeepSeekModel+")")
 	flags.StringVar(&f.baseURL, "base-url", "", "`URL` of an OpenAI-compatible endpoint, before /chat/completions")
@@ -147,6 +149,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.IntVar(&f.maxDepth, "max-depth", defaultMaxDepth, "how deep sub-agents may have sub-agents, `N` levels; 0 forbids them")
 	flags.IntVar(&f.maxChildren, "max-children", defaultMaxChildren, "most `N` sub-agents of one agent at the same time")
 	flags.DurationVar(&f.timeout, "timeout", 0, "end the turn after this `TIME`, such as 90s or 10m (default: never)")
+	flags.BoolVar(&f.audit, "audit", false, "log a digest of each request as it is sent, which 'sessions replay' compares with what the log yields")
 	flags.StringVarP(&f.output, "output", "o", outputText, "`FORMAT` of stdout: "+strings.Join(outputs, ", "))
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell more on stderr")
 	a.complete(cmd, f)
@@ -184,7 +187,7 @@ func (a *app) complete(cmd *cobra.Command, f *runFlags) {
 	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("tools", completeTools))
 	must(cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(config.Stores, cobra.ShellCompDirectiveNoFileComp)))
-	sessions := a.completeSession(&f.sessionsDir)
+	sessions := a.completeSession(&f.sessionsDir, 1)
 	for _, name := range []string{"resume", "fork"} {
 		must(cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, _ []string, given string) ([]string, cobra.ShellCompDirective) {
 			return sessions(cmd, nil, given)

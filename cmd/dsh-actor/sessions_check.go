@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,13 +16,13 @@ import (
 const checkLong = `Check the logs of sessions: all of them, or those that are named.
 
 Everything in the directory that is a log or looks like one is read, also what
-'sessions list' passes over. Nothing is changed and nothing is locked. Without
---all only logs are shown of which there is something to say.
+'sessions list' passes over. Nothing is changed. Where no session is named, only
+logs are shown of which there is something to say, unless --all is given.
 
 Exit status:
   0    all of them can be continued; what a crash left is repaired by that
   1    at least one cannot be
-  2    the command was used wrongly`
+  2    the command line is wrong`
 
 func (a *app) sessionsCheckCommand(f *sessionsFlags) *cobra.Command {
 	var all, asJSON bool
@@ -31,8 +30,8 @@ func (a *app) sessionsCheckCommand(f *sessionsFlags) *cobra.Command {
 		Use:               "check [ID…]",
 		Short:             "Check the logs of sessions for damage",
 		Long:              checkLong,
-		Example:           "  dsh-actor sessions check\n  dsh-actor sessions check agent-1b2c --json",
-		ValidArgsFunction: a.completeSession(&f.dir),
+		Example:           "  dsh-actor sessions check\n  dsh-actor sessions check agent-3f2a --json",
+		ValidArgsFunction: a.completeSession(&f.dir, completeAll),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			store, err := a.openStore(f.dir, jsonl.Options{})
 			if err != nil {
@@ -49,6 +48,9 @@ func (a *app) sessionsCheckCommand(f *sessionsFlags) *cobra.Command {
 			if asJSON {
 				return failed(writeJSON(a.stdout, checkedOf(reports)))
 			}
+			if len(reports) == 0 {
+				return failed(a.noSessions(f))
+			}
 			_, err = a.stdout.WriteString(checkText(reports, all || len(args) > 0))
 			return failed(err)
 		},
@@ -56,6 +58,16 @@ func (a *app) sessionsCheckCommand(f *sessionsFlags) *cobra.Command {
 	cmd.Flags().BoolVar(&all, "all", false, "show sound logs too")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write one JSON object, with every log that was checked")
 	return cmd
+}
+
+// noSessions says that there are none.
+func (a *app) noSessions(f *sessionsFlags) error {
+	dir, err := a.sessionsDirectory(f.dir)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "There are no sessions in %s.\n", dir)
+	return err
 }
 
 // check checks the sessions that are named, or all.
@@ -83,34 +95,6 @@ func (a *app) check(ctx context.Context, store *jsonl.Store, names []string) (re
 	return reports, nil
 }
 
-// findLog is findSession for everything that looks like a log.
-func findLog(ctx context.Context, store *jsonl.Store, name string) (dsh.SessionID, error) {
-	if name == "" {
-		return "", usagef("the ID of a session is empty")
-	}
-	found, err := store.Survey(ctx)
-	if err != nil {
-		return "", failed(err)
-	}
-	var begin []string
-	for _, f := range found {
-		switch id := string(f.ID); {
-		case id == name:
-			return f.ID, nil
-		case len(name) >= leastPrefix && means(f.ID, name) && !slices.Contains(begin, id):
-			begin = append(begin, id)
-		}
-	}
-	switch len(begin) {
-	case 0:
-		return "", fmt.Errorf("there is no session %s; 'dsh-actor sessions check --all' shows everything that looks like one", name)
-	case 1:
-		return dsh.SessionID(begin[0]), nil
-	}
-	slices.Sort(begin)
-	return "", fmt.Errorf("%d sessions begin with %s: %s", len(begin), name, strings.Join(begin, ", "))
-}
-
 // checkText is the report for people.
 func checkText(reports []jsonl.Report, all bool) string {
 	var out strings.Builder
@@ -130,10 +114,16 @@ func checkText(reports []jsonl.Report, all bool) string {
 			fmt.Fprintf(&out, "    %s\n", line)
 		}
 	}
-	if len(reports) == 0 {
-		return "There are no sessions here.\n"
+	fmt.Fprintf(&out, "%s: ", plural(len(reports), "log"))
+	if wrong > 0 {
+		fmt.Fprintf(&out, "%d cannot be continued", wrong)
+	} else {
+		out.WriteString("all can be continued")
 	}
-	fmt.Fprintf(&out, "%s: %d cannot be continued, %d will be repaired when they are.\n", plural(len(reports), "log"), wrong, mendable)
+	if mendable > 0 {
+		fmt.Fprintf(&out, ", %d will be repaired by that", mendable)
+	}
+	out.WriteString(".\n")
 	return printable(out.String())
 }
 
@@ -155,8 +145,8 @@ func remarks(r *jsonl.Report) []string {
 	if r.Turn != 0 && r.Verdict != jsonl.InUse {
 		say("turn %d is open", r.Turn)
 	}
-	if h := r.Holder; h != nil && r.Verdict == jsonl.InUse {
-		say("process %d has it since %s", h.PID, h.Since.Local().Format(time.DateTime))
+	if h := r.Holder; h != nil {
+		say("%s since %s", usedBy(h), h.Since.Local().Format(time.DateTime))
 	}
 	for _, stray := range r.Stray {
 		say("left of a write that was not finished: %s", stray)
@@ -178,13 +168,13 @@ func nextStep(r *jsonl.Report) string {
 		return "continuing the session repairs it, and " + repair + " --apply' does"
 	case jsonl.Corrupt, jsonl.Invalid:
 		if r.Damage == nil || r.Damage.Closed < 0 {
-			return "nothing can be read without the header; put a copy of the file in its place"
+			return "nothing can be read without the header; put a copy of the file in its place, or 'dsh-actor sessions delete " + shellWord(string(r.ID)) + "'"
 		}
 		return "see whether the file can be mended by hand; " + repair + " --cut' says what cutting it would lose"
 	case jsonl.Unknown, jsonl.Newer:
 		return "use the release that wrote it"
 	case jsonl.Foreign:
-		return "'dsh-actor sessions export " + shellWord(string(r.ID)) + " -o FILE' and 'dsh-actor sessions import FILE --dir OTHER' convert it"
+		return "'dsh-actor sessions export " + shellWord(string(r.ID)) + " -o FILE' and 'dsh-actor sessions import FILE --sessions-dir OTHER' convert it"
 	case jsonl.Duplicate:
 		return "move the one that you do not want out of the directory"
 	case jsonl.Misplaced:
@@ -201,17 +191,6 @@ func nextStep(r *jsonl.Report) string {
 	return ""
 }
 
-// shellWord returns text as one word of a shell.
-func shellWord(text string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:/@", r)
-	}
-	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
 // checked is what check --json writes.
 type checked struct {
 	Version  int          `json:"version"`
@@ -222,9 +201,9 @@ type checked struct {
 type checkedLog struct {
 	Session     dsh.SessionID    `json:"session"`
 	Path        string           `json:"path"`
-	Verdict     jsonl.Verdict    `json:"verdict"`
-	OK          bool             `json:"ok"` // it can be continued, or there is none
-	Reason      string           `json:"reason,omitempty"`
+	Verdict     string           `json:"verdict"`
+	OK          bool             `json:"ok"`                // it can be continued, or there is none
+	Problem     *problem         `json:"problem,omitempty"` // why it cannot be opened as it is
 	Next        string           `json:"next,omitempty"`
 	Size        int64            `json:"size"`
 	Events      dsh.Seq          `json:"events"`
@@ -232,7 +211,7 @@ type checkedLog struct {
 	Recoverable int              `json:"recoverable,omitempty"`
 	OpenTurn    int              `json:"open_turn,omitempty"`
 	Damage      *checkedDamage   `json:"damage,omitempty"`
-	Holder      *jsonl.Holder    `json:"holder,omitempty"`
+	InUse       *jsonl.Holder    `json:"in_use,omitempty"`
 	Place       string           `json:"place,omitempty"`
 	Stray       []string         `json:"stray,omitempty"`
 	Findings    []checkedFinding `json:"findings,omitempty"`
@@ -240,7 +219,7 @@ type checkedLog struct {
 
 type checkedDamage struct {
 	Line      int     `json:"line,omitempty"`
-	Reason    string  `json:"reason"`
+	Message   string  `json:"message"`
 	Events    dsh.Seq `json:"events"`
 	Closed    dsh.Seq `json:"closed"` // events up to the last place outside a turn; -1 without a header
 	LostLines int     `json:"lost_lines"`
@@ -264,12 +243,15 @@ func checkedOf(reports []jsonl.Report) checked {
 
 func checkedLogOf(r *jsonl.Report) checkedLog {
 	log := checkedLog{
-		Session: r.ID, Path: r.Path, Verdict: r.Verdict, OK: r.Err == nil, Next: nextStep(r), Size: r.Size,
+		Session: r.ID, Path: r.Path, Verdict: codeOf(r.Verdict), OK: r.Err == nil, Next: nextStep(r), Size: r.Size,
 		Events: r.Events, Whole: r.Whole, Recoverable: r.Tail.Recoverable, OpenTurn: r.Turn,
-		Holder: r.Holder, Place: r.Place, Stray: r.Stray,
+		InUse: r.Holder, Place: r.Place, Stray: r.Stray,
 	}
-	if reason := errors.Join(r.Err, r.Tail.Reason); reason != nil {
-		log.Reason = reason.Error()
+	switch {
+	case r.Err != nil:
+		log.Problem = &problem{log.Verdict, r.Err.Error()}
+	case r.Verdict == jsonl.Torn:
+		log.Problem = tornProblem(r.Tail)
 	}
 	if d := r.Damage; d != nil {
 		log.Damage = &checkedDamage{d.Line, d.Reason.Error(), d.Events, d.Closed, d.Lost, d.LostBytes}

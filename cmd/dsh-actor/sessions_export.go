@@ -34,15 +34,11 @@ func (a *app) sessionsExportCommand(f *sessionsFlags) *cobra.Command {
 		Use:               "export ID",
 		Short:             "Write a session as one JSON document",
 		Long:              exportLong,
-		Example:           "  dsh-actor sessions export agent-1b2c -o session.json\n  dsh-actor sessions export agent-1b2c --tree | gzip > tree.json.gz",
+		Example:           "  dsh-actor sessions export agent-3f2a -o session.json\n  dsh-actor sessions export agent-3f2a --tree | gzip > tree.json.gz",
 		Args:              oneSession,
-		ValidArgsFunction: a.completeSession(&f.dir),
+		ValidArgsFunction: a.completeSession(&f.dir, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := a.openStore(f.dir, jsonl.Options{})
-			if err != nil {
-				return err
-			}
-			id, err := findLog(cmd.Context(), store, args[0])
+			store, id, err := a.session(cmd.Context(), f, findLog, args[0])
 			if err != nil {
 				return err
 			}

@@ -1,10 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,9 +17,12 @@ import (
 const forkLong = `Make a new session that begins like another one, without running anything.
 
 The new session has the first SEQ events of the other, or all of them, and its
-working directory. Input that was waiting is not taken along. SEQ must not lie
-inside a turn; if it does, the nearest numbers that do not are named. The other
-session is only read, and may be in use.
+working directory. 'sessions show' writes a number at the beginning of each turn:
+with that as SEQ, the fork is what was before that turn. SEQ must not lie inside a
+turn; if it does, the nearest numbers that do not are named. Input that was
+waiting is not taken along. The other session is only read, and may be in use.
+
+'run --fork' makes one, too, and goes on in it at once.
 
 The ID of the new session is written to standard output.`
 
@@ -30,37 +32,21 @@ func (a *app) sessionsForkCommand(f *sessionsFlags) *cobra.Command {
 		Use:               "fork ID[@SEQ]",
 		Short:             "Make a new session that begins like another one",
 		Long:              forkLong,
-		Example:           "  dsh-actor sessions fork agent-1b2c\n  dsh-actor sessions fork agent-1b2c@33",
+		Example:           "  dsh-actor sessions fork agent-3f2a\n  dsh-actor sessions fork agent-3f2a@33",
 		Args:              oneSession,
-		ValidArgsFunction: a.completeSession(&f.dir),
+		ValidArgsFunction: a.completeSession(&f.dir, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			store, err := a.openStore(f.dir, jsonl.Options{})
+			name, boundary, err := splitFork(args[0])
 			if err != nil {
 				return err
 			}
-			name, boundary, err := cutBoundary(args[0])
+			store, id, err := a.session(cmd.Context(), f, findSession, name)
 			if err != nil {
 				return err
 			}
-			id, err := findSession(ctx, store, name)
+			h, err := a.fork(cmd.Context(), store, id, boundary)
 			if err != nil {
 				return err
-			}
-			from, err := store.OpenReader(ctx, id)
-			if err != nil {
-				return failed(err)
-			}
-			if boundary < 0 {
-				boundary = from.Next()
-			}
-			h, err := session.Fork(ctx, store, from, boundary, dsh.SessionHeader{
-				ID: dsh.SessionID("agent-" + uuid.NewString()), CreatedAt: time.Now().UnixMilli(), CWD: from.Header().CWD,
-			})
-			if refused := (*dsh.ForkError)(nil); errors.As(err, &refused) {
-				return usagef("%s: %w", id, refused)
-			} else if err != nil {
-				return failed(err)
 			}
 			return failed(a.forked(h, asJSON))
 		},
@@ -69,17 +55,39 @@ func (a *app) sessionsForkCommand(f *sessionsFlags) *cobra.Command {
 	return cmd
 }
 
-// cutBoundary splits ID@SEQ; the boundary is -1 if there is none.
-func cutBoundary(arg string) (name string, boundary dsh.Seq, err error) {
-	i := strings.LastIndexByte(arg, '@')
-	if i < 0 {
-		return arg, -1, nil
+// fork makes the new session; a boundary below 0 is the end of the other one.
+func (a *app) fork(ctx context.Context, store *jsonl.Store, id dsh.SessionID, boundary dsh.Seq) (h dsh.SessionHeader, err error) {
+	from, err := store.OpenReader(ctx, id)
+	if err != nil {
+		return h, failed(explain(err, id))
 	}
-	n, err := strconv.ParseInt(arg[i+1:], 10, 64)
-	if err != nil || n < 0 {
-		return "", 0, usagef("%s: behind the @ comes how many events to copy, not %q", arg, arg[i+1:])
+	all := boundary < 0
+	if all {
+		boundary = from.Next()
 	}
-	return arg[:i], dsh.Seq(n), nil
+	h, err = session.Fork(ctx, store, from, boundary, dsh.SessionHeader{
+		ID: dsh.SessionID(usualPrefix + uuid.NewString()), CreatedAt: time.Now().UnixMilli(), CWD: from.Header().CWD,
+	})
+	return h, noFork(err, id, all)
+}
+
+// noFork says where a session can be forked if it cannot be where it was to be.
+// All says that no place was named.
+func noFork(err error, id dsh.SessionID, all bool) error {
+	var fork *dsh.ForkError
+	switch {
+	case !errors.As(err, &fork):
+		return failed(err)
+	case fork.Code == dsh.ForkInvalidBoundary:
+		return usagef("%s@%d: the session has %d events, and no more can be copied", id, fork.Boundary, fork.Events)
+	case all:
+		return usagef("%s: turn %d has not ended; %s@%d begins before it", id, fork.Turn, id, fork.Before)
+	case fork.After < 0:
+		return usagef("%s@%d: turn %d is open there and has not ended; %s@%d is before it",
+			id, fork.Boundary, fork.Turn, id, fork.Before)
+	}
+	return usagef("%s@%d: turn %d is open there; %s@%d is before it, %s@%d behind it",
+		id, fork.Boundary, fork.Turn, id, fork.Before, id, fork.After)
 }
 
 // forked tells of the new session.
@@ -88,8 +96,8 @@ func (a *app) forked(h dsh.SessionHeader, asJSON bool) error {
 		return writeJSON(a.stdout, struct {
 			Version    int           `json:"version"`
 			Session    dsh.SessionID `json:"session"`
-			Parent     dsh.SessionID `json:"parent"`
-			SeedLength dsh.Seq       `json:"seed_length"`
+			ForkedFrom dsh.SessionID `json:"forked_from"`
+			ForkedAt   dsh.Seq       `json:"forked_at"`
 			CWD        string        `json:"cwd,omitempty"`
 		}{outputVersion, h.ID, h.ParentSession, h.SeedLength, h.CWD})
 	}

@@ -28,7 +28,7 @@ func (a *app) sessionsImportCommand(f *sessionsFlags) *cobra.Command {
 		Short: "Read a session that was exported",
 		Long:  importLong,
 		Example: "  dsh-actor sessions import session.json\n" +
-			"  gunzip < tree.json.gz | dsh-actor sessions import - --dir /srv/sessions",
+			"  gunzip < tree.json.gz | dsh-actor sessions import - --sessions-dir /srv/sessions",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("'%s' takes one file, or - for standard input, not %d", cmd.CommandPath(), len(args))

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -21,10 +20,10 @@ import (
 const listLong = `List the sessions of the current directory, or of another one, the one that was
 used last first.
 
-Each is shown by as much of its ID as no other begins with: 'run --resume' and
-'sessions show' take that. A session is titled by its title, if it has one, or
-by the first line that a user wrote. Sub-agents have sessions of their own,
-which --tree shows below their parents; --json always tells of all.
+Each is shown by as much of its ID as no other begins with, which every command
+takes. A session is titled by its title, if it has one, or by the first line that
+a user wrote. Sub-agents have sessions of their own, which --tree shows below
+their parents; --json always tells of all.
 
 What is wrong with a session that cannot be read is told on stderr; it does not
 hide the others, and the exit status is 0.`
@@ -92,6 +91,7 @@ func (l *listed) subagent() bool { return l.header.Origin != "" }
 
 // A listing is what sessions list found.
 type listing struct {
+	root  string          // where the sessions are kept
 	ids   []dsh.SessionID // of all sessions, also of those that are not listed
 	rows  []*listed       // the one used last first
 	where string          // the directory whose sessions they are, empty for all
@@ -99,8 +99,6 @@ type listing struct {
 }
 
 func (a *app) listSessions(ctx context.Context, store *jsonl.Store, dir string, f *listFlags) error {
-	ctx, cancel := a.interruptible(ctx)
-	defer cancel()
 	found, err := findListed(ctx, store, f)
 	if err != nil {
 		return err
@@ -109,32 +107,18 @@ func (a *app) listSessions(ctx context.Context, store *jsonl.Store, dir string, 
 		a.code = a.stop.code()
 		return nil
 	}
+	if found.root, err = a.sessionsDirectory(dir); err != nil {
+		return err
+	}
 	if f.json {
-		root, err := a.sessionsDirectory(dir)
-		if err != nil {
-			return err
-		}
-		return a.ended(writeJSON(a.stdout, found.object(root)))
+		return writeJSON(a.stdout, found.object())
 	}
 	for _, l := range found.rows {
 		if l.problem != nil {
 			a.complain(fmt.Errorf("%s: %s", cmp.Or(string(l.header.ID), "sessions"), l.problem.Message))
 		}
 	}
-	return a.ended(a.writeTable(found, f))
-}
-
-// interruptible returns a context that ends with the first signal, too.
-func (a *app) interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-a.stop.soft:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
+	return a.writeTable(found, f)
 }
 
 // findListed finds the sessions to list and reads them, several at a time.
@@ -199,6 +183,7 @@ func (found *listing) read(ctx context.Context, store *jsonl.Store) {
 
 func (l *listed) read(store *jsonl.Store) {
 	look := store.Look(l.header)
+	l.header = look.Header
 	l.sum = transcript.NewSummary(&l.header)
 	for i := range look.Events {
 		l.sum.Add(&look.Events[i])
@@ -210,63 +195,13 @@ func (l *listed) read(store *jsonl.Store) {
 	case look.Err != nil:
 		l.problem = logProblem(look.Err)
 	case look.Tail.Bytes > 0 && l.owner == nil: // else it is being written
-		l.problem = &problem{codeTorn, torn(look.Tail)}
+		l.problem = tornProblem(look.Tail)
 	}
-}
-
-// Codes of what is wrong with a log.
-const (
-	codeTorn       = "TORN"
-	codeCorrupt    = "CORRUPT"
-	codeVersion    = "VERSION"
-	codeEncoding   = "ENCODING"
-	codeUnknown    = "UNKNOWN_EVENT"
-	codeUnreadable = "UNREADABLE"
-)
-
-// conditions say the same in a word or two.
-var conditions = map[string]string{
-	codeTorn: "torn", codeCorrupt: "corrupt", codeVersion: "newer version", codeEncoding: "other encoding",
-	codeUnknown: "unknown events", codeUnreadable: "unreadable",
-}
-
-// logProblem returns what is wrong with a log.
-func logProblem(err error) *problem {
-	code := codeUnreadable
-	switch {
-	case errors.Is(err, dsh.ErrVersion):
-		code = codeVersion
-	case errors.Is(err, jsonl.ErrEncoding):
-		code = codeEncoding
-	case errors.Is(err, dsh.ErrUnknownEvent):
-		code = codeUnknown
-	case errors.Is(err, jsonl.ErrCorrupt):
-		code = codeCorrupt
-	}
-	return &problem{code, err.Error()}
-}
-
-// torn tells of what a crash left.
-func torn(t jsonl.Tail) string {
-	said := fmt.Sprintf("its last write was torn by a crash: %s at line %d", plural(int(t.Bytes), "byte"), t.Line)
-	if t.Recoverable > 0 {
-		said += ", of which " + plural(t.Recoverable, "event") + " can be recovered"
-	}
-	return said + "; it is mended when the session is resumed"
-}
-
-// ended returns the error of what was written. A reader that has left, as head
-// does, is none.
-func (a *app) ended(err error) error {
-	if err != nil && hungUp(a.stdout.failure()) {
-		return nil
-	}
-	return err
 }
 
 // A sessionEntry is a session as sessions list --json shows it.
 type sessionEntry struct {
-	ID        dsh.SessionID `json:"id"`
+	ID        dsh.SessionID `json:"session"`
 	CWD       string        `json:"cwd,omitempty"`
 	Parent    dsh.SessionID `json:"parent,omitempty"`
 	Origin    string        `json:"origin,omitempty"` // "subagent"; a fork has a parent only
@@ -322,12 +257,12 @@ func (l *listed) outcome() string {
 }
 
 // object returns the listing for programs.
-func (found *listing) object(root string) any {
+func (found *listing) object() any {
 	list := struct {
 		Version  int            `json:"version"`
 		Dir      string         `json:"dir"`
 		Sessions []sessionEntry `json:"sessions"`
-	}{outputVersion, root, []sessionEntry{}}
+	}{outputVersion, found.root, []sessionEntry{}}
 	for _, l := range found.rows {
 		list.Sessions = append(list.Sessions, l.entry())
 	}

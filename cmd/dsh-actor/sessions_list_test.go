@@ -211,11 +211,11 @@ func TestSessionsListOfWrecks(t *testing.T) {
 		{"failed", "error", "", "fail", 1},
 		{"new", "new", "", "", 0},
 		{"locked", "open", "", "busy", 1},
-		{"torn", "open", codeTorn, "torn", 1},
-		{"corrupt", "open", codeCorrupt, "corrupt", 1},
-		{"unknown", "open", codeUnknown, "unknown", 1},
-		{"newer", "", codeVersion, "", 0},
-		{"foreign", "", codeEncoding, "", 0},
+		{"torn", "open", "TORN", "torn", 1},
+		{"corrupt", "open", "CORRUPT", "corrupt", 1},
+		{"unknown", "open", "UNKNOWN_EVENT", "unknown", 1},
+		{"newer", "", "NEWER", "", 0},
+		{"foreign", "", "OTHER_ENCODING", "", 0},
 	} {
 		e, ok := list[tt.id]
 		delete(list, tt.id)
@@ -257,8 +257,8 @@ func TestSessionsListOfWrecks(t *testing.T) {
 		t.Error("there are control characters")
 	}
 	for _, want := range []string{
-		`good .* completed +2 +m-1 +first line`, `locked .* open, in use by pid \d+ +1 +m-1 +busy`, `torn .* open, torn +1`, `corrupt .* corrupt +1`,
-		`newer +- +newer version +- +-`, `foreign +- +other encoding`, `unknown .* unknown events`, `new .* new, 1 pending +0`,
+		`good .* completed +2 +m-1 +first line`, `locked .* open, in use by process \d+ +1 +m-1 +busy`, `torn .* open, torn +1`, `corrupt .* corrupt +1`,
+		`newer +- +newer +- +-`, `foreign +- +other encoding`, `unknown .* unknown event`, `new .* new, 1 pending +0`,
 	} {
 		matches(t, out, "(?m)^"+want)
 	}
@@ -273,10 +273,10 @@ func TestSessionsListWhere(t *testing.T) {
 	list := func(args ...string) string {
 		return newShot(t).want(exitOK, append([]string{"sessions", "list", "--dir", s.dir}, args...)...).out.String()
 	}
-	if out := list("--cwd", dir); out != "There are no sessions of "+dir+", nor of any other directory.\n" {
+	if out := list("--cwd", dir); out != "There are no sessions of "+dir+", nor of any other directory, in "+s.dir+".\n" {
 		t.Error(out)
 	}
-	if out := list("--all"); out != "There are no sessions.\n" {
+	if out := list("--all"); out != "There are no sessions in "+s.dir+".\n" {
 		t.Error(out)
 	}
 	s.put(head("one", "/other"), chat(1, 0, "hello", completed)...)
@@ -292,8 +292,8 @@ func TestSessionsListWhere(t *testing.T) {
 	matches(t, list("--cwd", link), `(?m)^two .* here$`)
 	shot := newShot(t).want(exitUsage, "sessions", "list", "--all", "--cwd", dir)
 	shot.says(&shot.err, "--all is the sessions of all directories")
-	shot = newShot(t).want(exitFailed, "sessions", "show", "--dir", s.dir, "three")
-	shot.says(&shot.err, "there is no session three; 'dsh-actor sessions list' shows")
+	shot = newShot(t).want(exitUsage, "sessions", "show", "--dir", s.dir, "three")
+	shot.says(&shot.err, "there is no session three; 'dsh-actor sessions list --all' shows")
 }
 
 // Sub-agents are shown below their parents, and only if they are asked for.
@@ -373,23 +373,39 @@ func TestShortIDs(t *testing.T) {
 	}
 }
 
-// On a terminal titles end where it does.
+// On a terminal titles end where it does, and columns that do not fit are left
+// out. What is elsewhere is told of there.
 func TestSessionsListFits(t *testing.T) {
 	s := newShelf(t)
 	s.put(head("one", "/w"), chat(1, 0, strings.Repeat("word ", 100), completed)...)
 	s.put(head("two", "/w"), chat(1, 0, "\x1b[2J\x1b]0;x\a", completed)...)
-	shot := newShot(t)
-	w := &tty{}
-	shot.stdout, shot.env["COLUMNS"] = w, "80"
-	shot.want(exitOK, "sessions", "list", "--dir", s.dir, "--all")
-	for line := range strings.Lines(w.String()) {
-		if n := len([]rune(strings.TrimSpace(line))); n > 80 {
-			t.Errorf("line of %d characters: %s", n, line)
+	for width, columns := range map[int]string{
+		80: "ID AGE STATE TURNS MODEL DIRECTORY TITLE",
+		58: "ID AGE STATE TURNS DIRECTORY TITLE",
+		50: "ID AGE STATE DIRECTORY TITLE",
+		40: "ID AGE STATE TITLE",
+		30: "ID STATE TITLE",
+	} {
+		shot, w := newShot(t), &tty{}
+		shot.stdout, shot.env["COLUMNS"] = w, fmt.Sprint(width)
+		shot.want(exitOK, "sessions", "list", "--dir", s.dir, "--all")
+		for line := range strings.Lines(w.String()) {
+			if n := len([]rune(strings.TrimSpace(line))); n > width {
+				t.Errorf("line of %d characters: %s", n, line)
+			}
+		}
+		if strings.ContainsAny(w.String(), "\x1b\a") {
+			t.Errorf("list: %q", w.String())
+		}
+		if head, _, _ := strings.Cut(w.String(), "\n"); strings.Join(strings.Fields(head), " ") != columns {
+			t.Errorf("%d columns: %s", width, head)
 		}
 	}
-	if strings.ContainsAny(w.String(), "\x1b\a") {
-		t.Errorf("list: %q", w.String())
-	}
+	s.put(head("three", "/other"), chat(1, 0, "hello", completed)...)
+	shot, screen := newShot(t), &tty{}
+	shot.stderr = screen
+	shot.want(exitOK, "sessions", "list", "--dir", s.dir, "--cwd", "/other")
+	shot.says(&screen.buffer, "2 sessions of other directories: --all lists them, too\n")
 }
 
 // BenchmarkSessionsList lists a thousand sessions of a hundred events.

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/actors/session/jsonl"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
@@ -24,7 +26,7 @@ behind it, and the turn that it is in.
 Exit status:
   0    the log is sound, is repaired, or can be with --apply
   1    it cannot be repaired so, or is in use
-  2    the command was used wrongly`
+  2    the command line is wrong`
 
 func (a *app) sessionsRepairCommand(f *sessionsFlags) *cobra.Command {
 	var opts jsonl.RepairOptions
@@ -33,15 +35,11 @@ func (a *app) sessionsRepairCommand(f *sessionsFlags) *cobra.Command {
 		Use:               "repair ID",
 		Short:             "Repair the log of a session",
 		Long:              repairLong,
-		Example:           "  dsh-actor sessions repair agent-1b2c\n  dsh-actor sessions repair agent-1b2c --apply",
+		Example:           "  dsh-actor sessions repair agent-3f2a\n  dsh-actor sessions repair agent-3f2a --apply",
 		Args:              oneSession,
-		ValidArgsFunction: a.completeSession(&f.dir),
+		ValidArgsFunction: a.completeSession(&f.dir, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := a.openStore(f.dir, jsonl.Options{})
-			if err != nil {
-				return err
-			}
-			id, err := findLog(cmd.Context(), store, args[0])
+			store, id, err := a.session(cmd.Context(), f, findLog, args[0])
 			if err != nil {
 				return err
 			}
@@ -68,6 +66,9 @@ func (a *app) sessionsRepairCommand(f *sessionsFlags) *cobra.Command {
 
 // unrepaired adds what else may be done to why a log was not repaired.
 func (a *app) unrepaired(id dsh.SessionID, plan *jsonl.Plan, problem error) error {
+	if errors.Is(problem, session.ErrInUse) {
+		return fmt.Errorf("%w; wait until that has ended", inUse(problem))
+	}
 	if plan.Backup != "" {
 		problem = fmt.Errorf("%w\nthe file as it was is in %s", problem, plan.Backup)
 	}
@@ -105,12 +106,12 @@ func repairText(id dsh.SessionID, plan *jsonl.Plan, opts jsonl.RepairOptions) st
 type repaired struct {
 	Version int           `json:"version"`
 	Session dsh.SessionID `json:"session"`
-	Verdict jsonl.Verdict `json:"verdict"` // before
+	Verdict string        `json:"verdict"` // before
 	Path    string        `json:"path"`    // where the log is when all is done
 	Steps   []repairStep  `json:"steps"`
 	Applied bool          `json:"applied"`
 	Backup  string        `json:"backup,omitempty"`
-	Error   string        `json:"error,omitempty"`
+	Error   *problem      `json:"error,omitempty"` // why it was not repaired
 }
 
 type repairStep struct {
@@ -122,16 +123,16 @@ type repairStep struct {
 	Closers []dsh.Event    `json:"closers,omitempty"`
 }
 
-func repairedOf(id dsh.SessionID, plan *jsonl.Plan, problem error) repaired {
+func repairedOf(id dsh.SessionID, plan *jsonl.Plan, err error) repaired {
 	out := repaired{
-		Version: outputVersion, Session: id, Verdict: plan.Report.Verdict, Path: plan.Path, Steps: []repairStep{},
+		Version: outputVersion, Session: id, Verdict: codeOf(plan.Report.Verdict), Path: plan.Path, Steps: []repairStep{},
 		Applied: plan.Applied, Backup: plan.Backup,
 	}
 	for _, s := range plan.Steps {
 		out.Steps = append(out.Steps, repairStep(s))
 	}
-	if problem != nil {
-		out.Error = problem.Error()
+	if err != nil {
+		out.Error = problemOf(err)
 	}
 	return out
 }

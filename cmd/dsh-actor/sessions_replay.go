@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +22,7 @@ log alone, and a log that disagrees with itself or with what it yields is told.
 A line says of each request its turn, step and attempt, how many messages it
 had, the tokens that were counted, and what became of it. Findings follow.
 
-A log of an audited agent also says what was really sent, as digests; requests
+The log of a run with --audit also says what was really sent, as digests; requests
 that are the same are marked so.
 
 With --requests the derived requests are written instead, a JSON object each:
@@ -37,8 +35,10 @@ first.
 A session that is being written, or that a crash left with a torn end, is
 replayed as far as it is whole.
 
-Exit status: 0 if there are no findings, 1 if there are or the log cannot be
-read, 2 for wrong usage.`
+Exit status:
+  0    there are no findings
+  1    there are, or the log cannot be read
+  2    the command line is wrong`
 
 // replayFlags are those of sessions replay.
 type replayFlags struct {
@@ -53,13 +53,13 @@ func (a *app) sessionsReplayCommand(f *sessionsFlags) *cobra.Command {
 		Use:   "replay ID",
 		Short: "Derive every request again from the log and compare",
 		Long:  replayLong,
-		Example: "  dsh-actor sessions replay 3f2a\n" +
-			"  dsh-actor sessions replay 3f2a --json\n" +
-			"  dsh-actor sessions replay 3f2a --requests 2.1 | jq .messages",
+		Example: "  dsh-actor sessions replay agent-3f2a\n" +
+			"  dsh-actor sessions replay agent-3f2a --json\n" +
+			"  dsh-actor sessions replay agent-3f2a --requests 2.1 | jq .messages",
 		Args:              oneSession,
-		ValidArgsFunction: a.completeSession(&f.dir),
+		ValidArgsFunction: a.completeSession(&f.dir, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.replaySession(cmd.Context(), f.dir, args[0], rf)
+			return a.replaySession(cmd.Context(), f, args[0], rf)
 		},
 	}
 	cmd.Flags().BoolVar(&rf.json, "json", false, "write a JSON object per request and finding, and one with the sums")
@@ -72,22 +72,18 @@ func (a *app) sessionsReplayCommand(f *sessionsFlags) *cobra.Command {
 	return cmd
 }
 
-func (a *app) replaySession(ctx context.Context, dir, name string, f replayFlags) error {
+func (a *app) replaySession(ctx context.Context, sf *sessionsFlags, name string, f replayFlags) error {
 	which, err := parseWhich(f.requests)
 	if err != nil {
 		return err
 	}
-	store, err := a.openStore(dir, jsonl.Options{})
-	if err != nil {
-		return failed(err)
-	}
-	id, err := findSession(ctx, store, name)
+	store, id, err := a.session(ctx, sf, findSession, name)
 	if err != nil {
 		return err
 	}
 	log, err := store.OpenReader(ctx, id)
 	if err != nil {
-		return failed(err)
+		return failed(explain(err, id))
 	}
 	var each func(*dsh.Event) error
 	end := func() error { return nil }
@@ -118,10 +114,7 @@ func (a *app) replaySession(ctx context.Context, dir, name string, f replayFlags
 // transcribe begins a transcript. It returns what takes its events and what ends
 // it.
 func (a *app) transcribe(h dsh.SessionHeader) (each func(*dsh.Event) error, end func() error, err error) {
-	p := transcript.NewPrinter(a.stdout, &h, transcript.Options{
-		Location: time.Local, Width: a.width(),
-		Colour: a.stdout.terminal && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb",
-	})
+	p := transcript.NewPrinter(a.stdout, &h, a.transcript())
 	end = func() error {
 		err := p.End()
 		_, werr := a.stdout.WriteString("\n")
@@ -130,16 +123,14 @@ func (a *app) transcribe(h dsh.SessionHeader) (each func(*dsh.Event) error, end 
 	return p.Event, end, p.Session(&h)
 }
 
-// replayFirst and replayMost are how many events a read takes at first, and at
-// most: what was written at once is decoded whole by each read that wants some
-// of it.
-const replayFirst, replayMost = 1 << 12, 1 << 16
-
 // replayLog replays what the log holds now. each, unless nil, sees the events
 // too, packed or not.
 func replayLog(ctx context.Context, log *jsonl.Reader, each func(*dsh.Event) error) (*replay.Report, error) {
 	r := replay.New(log.Header())
-	for most := replayFirst; ; most = min(2*most, replayMost) {
+	for most := readFirst; ; most = min(2*most, readMost) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		events, err := log.Read(ctx, r.Next(), most)
 		if err != nil {
 			return nil, err
@@ -331,17 +322,18 @@ func replayedOf(i int, r *replay.Request) replayedRequest {
 
 func (o replayOutput) text() error {
 	var out strings.Builder
-	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	var table [][]string
 	for i := range o.report.Requests {
 		r := &o.report.Requests[i]
 		tokens := "no count"
 		if r.Usage != nil {
 			tokens = count(*r.Usage)
 		}
-		_, _ = fmt.Fprintf(table, "%v\t%s\t%s\t%s\t%s\n",
-			r.Pos, plural(len(r.Messages), "message"), tokens, became(r), verdict(r))
+		table = append(table, []string{
+			fmt.Sprint(r.Pos), plural(len(r.Messages), "message"), tokens, became(r), verdict(r),
+		})
 	}
-	_ = table.Flush() // to memory
+	layOut(&out, table, 0)
 	for _, f := range o.report.Findings {
 		out.WriteString(inOneLine(f.String()) + "\n")
 	}

@@ -205,3 +205,37 @@ func TestReplayOfAuditedSession(t *testing.T) {
 	s = newShot(t).want(exitOK, "sessions", "replay", "audited", "--dir", dir, "--json")
 	s.says(&s.out, `"digest":"same"`, `"error":{"code":"AUTH","message":"no"}`, `"by_digest":2`)
 }
+
+// An audit is asked for by a flag, a file or the environment; a replay then
+// compares what was sent.
+func TestRunAudited(t *testing.T) {
+	dir := project(t)
+	if err := os.MkdirAll(filepath.Join(dir, ".dsh-actor"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		args    []string
+		env     string
+		project string
+		want    string
+	}{
+		"a flag":          {args: []string{"--audit"}, want: "2 by digest"},
+		"the environment": {env: "true", want: "2 by digest"},
+		"a project":       {project: "audit: true\n", want: "2 by digest"},
+		"a flag is over":  {args: []string{"--audit=false"}, project: "audit: true\n", want: "0 by digest"},
+		"nobody":          {want: "0 by digest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(filepath.Join(dir, ".dsh-actor", "config.yaml"), []byte(tt.project), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			home := newHome(t)
+			s := shotIn(t, home)
+			s.env["DSH_ACTOR_AUDIT"] = tt.env
+			s.want(exitOK, append([]string{"run", "--provider", "demo", "--cwd", dir, "-o", "json", "List the files"}, tt.args...)...)
+			id := string(resultOf(t, s).Session)
+			s = shotIn(t, home).want(exitOK, "sessions", "replay", id)
+			s.says(&s.out, "2 requests derived, 2 as logged, "+tt.want+"\n")
+		})
+	}
+}

@@ -18,7 +18,8 @@ import (
 
 const showLong = `Show what a session holds, as a transcript: who said what, what tools were called
 with and what came of it, how turns ended, how long things took and what they
-cost. Long texts are shortened; --full shows them whole.
+cost. Long texts are shortened; --full shows them whole. The number of the event
+at the beginning of a turn is what 'run --fork ID@SEQ' takes to go on before it.
 
 On a terminal it is shown through DSH_ACTOR_PAGER, PAGER or less. With --follow it
 goes on with what is appended by whoever uses the session, until Ctrl-C.
@@ -32,14 +33,14 @@ an "end", all with "version": 1; the events are as in the log, each by itself.
 
 Exit status:
   0    all was shown, or whoever read it had enough
-  1    there is no such session, or its log is damaged
-  2    the command line is wrong
+  1    the log is damaged, or cannot be read
+  2    the command line is wrong, or there is no such session
   130  --follow was ended by Ctrl-C (143 by SIGTERM)`
 
-const showExample = `  dsh-actor sessions show agent-3f2a91c0
-  dsh-actor sessions show agent-3f2a91c0 --turn 2 --full
-  dsh-actor sessions show agent-3f2a91c0 --follow
-  dsh-actor sessions show agent-3f2a91c0 --json | jq 'select(.event.type == "tool/call")'`
+const showExample = `  dsh-actor sessions show agent-3f2a
+  dsh-actor sessions show agent-3f2a --turn 2 --full
+  dsh-actor sessions show agent-3f2a --follow
+  dsh-actor sessions show agent-3f2a --json | jq 'select(.event.type == "tool/call")'`
 
 // Reading a log that somebody else may write.
 const (
@@ -69,16 +70,16 @@ func (a *app) sessionsShowCommand(f *sessionsFlags) *cobra.Command {
 		Long:              showLong,
 		Example:           showExample,
 		Args:              oneSession,
-		ValidArgsFunction: a.completeSession(&f.dir),
+		ValidArgsFunction: a.completeSession(&f.dir, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := s.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			store, err := a.openStore(f.dir, jsonl.Options{})
+			store, id, err := a.session(cmd.Context(), f, findSession, args[0])
 			if err != nil {
 				return err
 			}
-			return failed(a.showSession(cmd.Context(), store, args[0], &s))
+			return failed(a.showSession(cmd.Context(), store, id, &s))
 		},
 	}
 	flags := cmd.Flags()
@@ -95,17 +96,6 @@ func (a *app) sessionsShowCommand(f *sessionsFlags) *cobra.Command {
 		}
 	}
 	return cmd
-}
-
-// oneSession asks for the name of one session.
-func oneSession(cmd *cobra.Command, args []string) error {
-	switch len(args) {
-	case 0:
-		return usagef("the ID of a session is needed, or its beginning; 'dsh-actor sessions list' shows what there is")
-	case 1:
-		return nil
-	}
-	return usagef("'%s' takes one session, not %d arguments", cmd.CommandPath(), len(args))
 }
 
 func (s *showFlags) check(changed func(string) bool) error {
@@ -128,27 +118,22 @@ type showing struct {
 	look   jsonl.Look    // of a damaged one
 }
 
-func (a *app) showSession(ctx context.Context, store *jsonl.Store, name string, f *showFlags) error {
-	ctx, cancel := a.interruptible(ctx)
-	defer cancel()
-	id, err := findSession(ctx, store, name)
-	if err != nil {
-		return err
-	}
+func (a *app) showSession(ctx context.Context, store *jsonl.Store, id dsh.SessionID, f *showFlags) error {
+	var err error
 	s := &showing{showFlags: f, store: store}
 	if s.reader, err = store.OpenReader(ctx, id); err == nil {
 		s.header = s.reader.Header()
 	} else if s.look = store.Look(dsh.SessionHeader{ID: id}); s.look.Header.Version == dsh.FormatVersion && len(s.look.Events) > 0 {
 		s.header = s.look.Header
 	} else {
-		return err
+		return explain(err, id)
 	}
-	err = a.ended(s.show(ctx, a))
+	err = s.show(ctx, a)
 	if a.stop.last() != nil {
 		a.code = a.stop.code()
 	}
 	if err == nil && s.look.Err != nil && !f.follow {
-		return s.look.Err
+		return explain(s.look.Err, id)
 	}
 	return err
 }
@@ -164,12 +149,15 @@ func (s *showing) show(ctx context.Context, a *app) error {
 	return s.write(ctx, a.stdout, s.text(a))
 }
 
+// transcript returns how transcripts look on stdout.
+func (a *app) transcript() transcript.Options {
+	return transcript.Options{Location: time.Local, Width: a.width(), Colour: a.coloured(a.stdout)}
+}
+
 // text returns how a transcript is made.
 func (s *showing) text(a *app) func(io.Writer) logView {
-	opts := transcript.Options{
-		Full: s.full, From: dsh.Seq(s.from), Turn: s.turn, Location: time.Local, Width: a.width(),
-		Colour: a.stdout.terminal && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb",
-	}
+	opts := a.transcript()
+	opts.Full, opts.From, opts.Turn = s.full, dsh.Seq(s.from), s.turn
 	return func(w io.Writer) logView {
 		return &textLog{Printer: transcript.NewPrinter(w, &s.header, opts), header: &s.header, turn: s.turn}
 	}
@@ -342,7 +330,7 @@ func (v *jsonLog) end(e logEnd) error {
 	case e.damage != nil:
 		end.Problem = logProblem(e.damage)
 	case e.tail.Bytes > 0:
-		end.Problem = &problem{codeTorn, torn(e.tail)}
+		end.Problem = tornProblem(e.tail)
 	}
 	return writeJSON(v.w, end)
 }

@@ -164,10 +164,10 @@ func TestSessionsShowWrecks(t *testing.T) {
 		{"torn", exitOK, 10, []string{"So be it.", "turn 1 is open: the log ends here", "its last write was torn by a crash"}, ""},
 		{"corrupt", exitFailed, 3, []string{"corrupt\n", "the log is damaged from here on: ", "event 30 where 3 is due"}, "session log is corrupt"},
 		{"unknown", exitFailed, 9, []string{"So be it.", "the log is damaged from here on: "}, "event 9 has type x/y"},
-		{"locked", exitOK, 4, []string{"turn 1, step 1 is open", "the session is in use by pid "}, ""},
+		{"locked", exitOK, 4, []string{"turn 1, step 1 is open", "the session is in use by process "}, ""},
 		{"newer", exitFailed, 0, nil, "version 7"},
 		{"foreign", exitFailed, 0, nil, "the store keeps session.jsonl"},
-		{"empty", exitFailed, 0, nil, "there is no session empty"},
+		{"empty", exitUsage, 0, nil, "there is no session empty"},
 	} {
 		t.Run(tt.id, func(t *testing.T) {
 			shot := newShot(t).want(tt.code, "sessions", "show", "--dir", s.dir, tt.id)
@@ -214,7 +214,7 @@ func TestSessionsFollow(t *testing.T) {
 	if a, b := text.end(), lines.end(); a != exitInterrupted || b != 143 {
 		t.Errorf("exit codes %d and %d", a, b)
 	}
-	text.says(&text.out, "2 turns · 2 steps · 20 tokens in, 4 out · 22 events", "the session is in use by pid ")
+	text.says(&text.out, "2 turns · 2 steps · 20 tokens in, 4 out · 22 events", "the session is in use by process ")
 	if log := readShown(t, lines.out.String()); len(log.events) != 13 || log.end.InUse == nil || log.end.InUse.PID != os.Getpid() {
 		t.Errorf("%+v", log)
 	}
@@ -223,11 +223,19 @@ func TestSessionsFollow(t *testing.T) {
 	}
 }
 
-// A reader that leaves, as head does, is no error.
+// A reader that leaves, as head does, is no error; but half an export is one.
 func TestSessionsClosedPipe(t *testing.T) {
 	s := newShelf(t)
 	s.put(head("talk", "/w"), chat(1, 0, "hello", completed)...)
-	for _, args := range [][]string{{"show", "talk"}, {"show", "talk", "--json"}, {"show", "talk", "--follow"}, {"list", "--all"}, {"list", "--all", "--json"}} {
+	for _, args := range [][]string{
+		{"show", "talk"}, {"show", "talk", "--json"}, {"show", "talk", "--follow"}, {"list", "--all"}, {"list", "--all", "--json"},
+		{"check", "--all"}, {"check", "--json"}, {"replay", "talk", "--json"}, {"replay", "talk", "--transcript"}, {"repair", "talk"},
+		{"fork", "talk"}, {"export", "talk"}, {"delete", "talk", "--yes"},
+	} {
+		code := exitOK
+		if args[0] == "export" {
+			code = exitFailed
+		}
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -235,8 +243,8 @@ func TestSessionsClosedPipe(t *testing.T) {
 		_ = r.Close()
 		shot := newShot(t)
 		shot.stdout = w
-		shot.want(exitOK, append([]string{"sessions", "--dir", s.dir}, args...)...)
-		if shot.err.String() != "" {
+		shot.want(code, append([]string{"sessions", "--dir", s.dir}, args...)...)
+		if (shot.err.String() != "") != (code == exitFailed) {
 			t.Errorf("%v: stderr: %s", args, shot.err.String())
 		}
 		_ = w.Close()

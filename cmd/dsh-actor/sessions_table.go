@@ -41,10 +41,53 @@ func (a *app) writeTable(found *listing, f *listFlags) error {
 		for _, r := range rows {
 			table = append(table, r.cells(names, now, found.where == ""))
 		}
-		layOut(&out, table, a.width())
+		layOut(&out, narrow(table, a.width()), a.width())
 	}
 	_, err := a.stdout.WriteString(printable(out.String()))
+	if found.other > 0 && len(rows) > 0 && a.stderr.terminal {
+		_, _ = fmt.Fprintf(a.stderr, "%s of other directories: --all lists them, too\n", plural(found.other, "session"))
+	}
 	return err
+}
+
+// leastTitle is how narrow the last column of a table may be.
+const leastTitle = 10
+
+// narrow leaves columns out that matter least, until the rest fits a terminal;
+// width 0 fits all.
+func narrow(table [][]string, width int) [][]string {
+	for _, name := range []string{"MODEL", "TURNS", "DIRECTORY", "AGE"} {
+		used := leastTitle
+		widths := widthsOf(table)
+		for _, w := range widths {
+			used += w + columnGap
+		}
+		at := slices.Index(table[0], name)
+		if width == 0 || used <= width {
+			break
+		}
+		if at < 0 {
+			continue
+		}
+		for i, cells := range table {
+			table[i] = slices.Delete(slices.Clone(cells), at, at+1)
+		}
+	}
+	return table
+}
+
+// columnGap is the space between columns.
+const columnGap = 2
+
+// widthsOf returns how wide all columns are but the last.
+func widthsOf(table [][]string) []int {
+	widths := make([]int, len(table[0])-1)
+	for _, cells := range table {
+		for i := range widths {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cells[i]))
+		}
+	}
+	return widths
 }
 
 // width returns how wide the terminal is, 0 if stdout is none.
@@ -65,9 +108,9 @@ func (a *app) width() int {
 func (found *listing) nothing() string {
 	switch {
 	case found.where == "":
-		return "There are no sessions.\n"
+		return fmt.Sprintf("There are no sessions in %s.\n", found.root)
 	case found.other == 0:
-		return "There are no sessions of " + found.where + ", nor of any other directory.\n"
+		return fmt.Sprintf("There are no sessions of %s, nor of any other directory, in %s.\n", found.where, found.root)
 	}
 	return fmt.Sprintf("There are no sessions of %s; %s of other directories: 'dsh-actor sessions list --all' lists them.\n",
 		found.where, plural(found.other, "session"))
@@ -148,7 +191,7 @@ func (r row) cells(names map[dsh.SessionID]string, now time.Time, directory bool
 // state says in a few words how it is with a session.
 func (r row) state() string {
 	var parts []string
-	if r.sum != nil && (r.problem == nil || r.problem.Code == codeTorn) {
+	if r.sum != nil && (r.problem == nil || r.problem.Code == codeOf(jsonl.Torn)) {
 		state := string(r.sum.State)
 		if r.subagent() {
 			state = first(r.outcome(), state)
@@ -159,23 +202,12 @@ func (r row) state() string {
 		}
 	}
 	if r.problem != nil {
-		parts = append(parts, conditions[r.problem.Code])
+		parts = append(parts, inWords(r.problem.Code))
 	}
 	if r.owner != nil {
 		parts = append(parts, usedBy(r.owner))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// usedBy says who owns a session.
-func usedBy(h *jsonl.Holder) string {
-	if h.PID == 0 {
-		return "in use"
-	}
-	if host, err := os.Hostname(); err == nil && h.Host != host {
-		return fmt.Sprintf("in use by pid %d on %s", h.PID, h.Host)
-	}
-	return fmt.Sprintf("in use by pid %d", h.PID)
 }
 
 // homely shortens a path in the home directory.
@@ -193,21 +225,18 @@ func homely(path string) string {
 // layOut writes a table whose last column is cut where the line ends; width 0
 // cuts nothing.
 func layOut(out *strings.Builder, table [][]string, width int) {
-	last := len(table[0]) - 1
-	widths := make([]int, last)
-	for _, cells := range table {
-		for i := range widths {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cells[i]))
-		}
+	if len(table) == 0 {
+		return
 	}
+	widths := widthsOf(table)
 	for _, cells := range table {
 		var line strings.Builder
 		for i, w := range widths {
-			line.WriteString(cells[i] + strings.Repeat(" ", w-utf8.RuneCountInString(cells[i])+2))
+			line.WriteString(cells[i] + strings.Repeat(" ", w-utf8.RuneCountInString(cells[i])+columnGap))
 		}
-		title := cells[last]
+		title := cells[len(widths)]
 		if used := utf8.RuneCountInString(line.String()); width > 0 {
-			title = oneLine(title, max(width-used, 10))
+			title = oneLine(title, max(width-used, leastTitle))
 		}
 		out.WriteString(strings.TrimRight(line.String()+title, " ") + "\n")
 	}

@@ -143,6 +143,7 @@ func (f *runFlags) given(changed func(flag string) bool) map[string]any {
 		{"temperature", "temperature", f.temperature},
 		{"top-p", "top_p", f.topP},
 		{"seed", "seed", f.seed},
+		{"audit", "audit", f.audit},
 	} {
 		if changed(v.flag) && v.value != "" {
 			given[v.key] = v.value

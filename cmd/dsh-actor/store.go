@@ -1,19 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/dsh-actor/dsh-actor/actors/session/jsonl"
 	"github.com/dsh-actor/dsh-actor/cmd/dsh-actor/config"
-	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
 // sessionsName is the directory of sessions in the home directory.
@@ -64,61 +57,4 @@ func checkWritable(dir string) error {
 	}
 	_ = os.Remove(f.Name()) // another run may have; what a crash leaves is used again
 	return f.Close()
-}
-
-// leastPrefix is how much of an ID is enough to mean a session.
-const leastPrefix = 4
-
-// means reports whether an ID begins with name, which may leave out what most IDs
-// begin with.
-func means(id dsh.SessionID, name string) bool {
-	return strings.HasPrefix(string(id), name) || strings.HasPrefix(strings.TrimPrefix(string(id), "agent-"), name)
-}
-
-// findSession returns the session that somebody means: an ID, or the beginning
-// of one that no other has. Sessions that cannot be read count too, so that
-// they can be asked about.
-func findSession(ctx context.Context, store *jsonl.Store, name string) (dsh.SessionID, error) {
-	if name == "" {
-		return "", usagef("the ID of a session is empty")
-	}
-	var begin []string
-	for h, err := range store.List(ctx) {
-		_ = err // of one log, which has a name all the same
-		switch {
-		case string(h.ID) == name:
-			return h.ID, nil
-		case len(name) >= leastPrefix && means(h.ID, name):
-			begin = append(begin, string(h.ID))
-		}
-	}
-	switch len(begin) {
-	case 0:
-		return "", fmt.Errorf("there is no session %s; 'dsh-actor sessions list' shows what there is", name)
-	case 1:
-		return dsh.SessionID(begin[0]), nil
-	}
-	slices.Sort(begin)
-	return "", fmt.Errorf("%d sessions begin with %s: %s", len(begin), name, strings.Join(begin, ", "))
-}
-
-// completeSession completes the ID of a session.
-func (a *app) completeSession(dir *string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, given string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		store, err := a.openStore(*dir, jsonl.Options{})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		var ids []string
-		for h, err := range store.List(cmd.Context()) {
-			if err == nil && strings.HasPrefix(string(h.ID), given) {
-				ids = append(ids, string(h.ID)+"\t"+h.CWD)
-			}
-		}
-		slices.Reverse(ids) // the newest first
-		return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	}
 }

@@ -13,6 +13,7 @@ const module = "github.com/dsh-actor/dsh-actor/"
 // its own, and within its row only what beside names.
 var rows = [][]string{
 	{"dsh"},
+	{"internal/brackets"},
 	{"hook", "tool", "internal/loop", "policy/", "toolset", "delegation", "replay", "internal/words", "internal/transcript"},
 	{"actors/dispatch"},
 	{"actors/session", "actors/llm", "actors/toolpool"},

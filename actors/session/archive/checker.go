@@ -3,15 +3,15 @@ package archive
 import (
 	"fmt"
 
-	"github.com/dsh-actor/dsh-actor/actors/session/audit"
+	"github.com/dsh-actor/dsh-actor/actors/session/verify"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
-// checker is a reader that audits sessions and counts their events.
+// checker is a reader that verifies sessions and counts their events.
 type checker struct {
-	found []Imported
-	ids   map[dsh.SessionID]bool
-	audit audit.Audit
+	found  []Imported
+	ids    map[dsh.SessionID]bool
+	verify verify.Fold
 }
 
 func (c *checker) header(h dsh.SessionHeader) error {
@@ -19,13 +19,13 @@ func (c *checker) header(h dsh.SessionHeader) error {
 		return fmt.Errorf("%w: there are two sessions with this ID", ErrFormat)
 	}
 	c.ids[h.ID] = true
-	c.audit = audit.Audit{Inherited: h.SeedLength}
+	c.verify = verify.Fold{Inherited: h.SeedLength}
 	c.found = append(c.found, Imported{Header: h})
 	return nil
 }
 
 func (c *checker) event(ev dsh.Event, _ int) error {
-	if err := c.audit.Apply(&ev); err != nil {
+	if err := c.verify.Apply(&ev); err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	return nil
@@ -33,7 +33,7 @@ func (c *checker) event(ev dsh.Event, _ int) error {
 
 func (c *checker) end() error {
 	last := &c.found[len(c.found)-1]
-	last.Events = c.audit.Next()
+	last.Events = c.verify.Next()
 	if last.Header.SeedLength > last.Events {
 		return fmt.Errorf("%w: the seed has %d events, the session only %d", ErrFormat, last.Header.SeedLength, last.Events)
 	}

@@ -8,15 +8,14 @@ import (
 	"io"
 	"iter"
 	"os"
-	"path/filepath"
 
-	"github.com/dsh-actor/dsh-actor/actors/session/audit"
+	"github.com/dsh-actor/dsh-actor/actors/session/verify"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
 // Check looks at a session's log, wherever in the root it lies, and says what is
-// the matter with it. It reads all of it, takes no lock and changes nothing; of a
-// log that is written meanwhile it tells how it was. An error means that there is
+// the matter with it. It reads all of it and changes nothing; of a log that is
+// written meanwhile it tells how it was. An error means that there is
 // nothing to look at (session.ErrNotFound), or that the root cannot be read.
 func (s *Store) Check(ctx context.Context, id dsh.SessionID) (Report, error) {
 	claims, err := s.claims(ctx, id)
@@ -90,7 +89,7 @@ func (s *Store) inspect(f *find) *inspection {
 	case f.later != "":
 		return in.is(Newer, laterError(f.Path, f.later))
 	}
-	in.Holder = readNote(filepath.Join(f.dir(), lockName)).Holder
+	in.Holder, _ = owner(f.dir()) // who may not ask is told of nobody
 	if f.box == nil {
 		return in.is(Leftover, nil)
 	}
@@ -142,7 +141,7 @@ func (in *inspection) read() (wrong, lost error) {
 	}
 	in.Header, in.ID = &h, h.ID
 	in.scan = newScanner(in.Path, in.find.box, &h, n)
-	in.scan.audit = &audit.Audit{Inherited: h.SeedLength}
+	in.scan.verify = &verify.Fold{Inherited: h.SeedLength}
 	in.scan.taken = spot{unit: in.scan.end, line: 1}
 	in.scan.closed = in.scan.taken
 	err = in.scan.file(f, in.scan.end, in.Size)
@@ -154,8 +153,8 @@ func (in *inspection) read() (wrong, lost error) {
 		in.Damage, lost = in.damage(at)
 		return err, lost
 	}
-	in.Turn, in.Closers = in.scan.audit.Turn(), in.scan.audit.Closers()
-	in.Findings = in.scan.audit.Findings()
+	in.Turn, in.Closers = in.scan.verify.Turn(), in.scan.verify.Closers()
+	in.Findings = in.scan.verify.Findings()
 	in.Tail = in.scan.tail(in.Size)
 	return nil, nil
 }
@@ -241,7 +240,7 @@ func (in *inspection) judge(s *Store, err error) *inspection {
 		return in.is(Duplicate, err)
 	}
 	switch {
-	case in.Holder != nil && in.Holder.alive():
+	case in.Holder != nil:
 		return in.is(InUse, nil)
 	case in.Tail.Bytes > 0:
 		return in.is(Torn, nil)

@@ -161,9 +161,9 @@ func (s *Store) sweep(path string) {
 	}
 }
 
-// clear makes room for the log at path: a stillborn one is removed. The caller
+// makeRoom makes room for the log at path: a stillborn one is removed. The caller
 // has the lock.
-func (s *Store) clear(path string) error {
+func (s *Store) makeRoom(path string) error {
 	s.sweep(path)
 	if !stillborn(path, s.box) {
 		return nil

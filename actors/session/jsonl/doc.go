@@ -27,6 +27,12 @@
 //   - A log of a newer format, or with events that this build does not know, is
 //     refused and left alone.
 //
+// Beside what every store has there are three ways to look at logs and two to
+// change them: [Store.List] and [Store.Look] are quick and take what is in its
+// place, a [Reader] follows one log, [Store.Survey] and [Store.Check] look at
+// everything and say what is the matter; [Store.Repair] mends a log and
+// [Store.Delete] removes one, both of them under its lock.
+//
 // Syncs that come at the same time share their cost: see [Options.SyncEach].
 // The turn that a crash left open is closed by whoever continues the log (see
 // dsh.Closers); the store does not look into what events mean.

@@ -8,9 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -68,25 +66,34 @@ func readNote(path string) (n note) {
 	return n
 }
 
+// owner returns the process that owns the log in dir, nil if nobody does: the
+// lock says whether, and the note beside it who. Who asks is not taken for an
+// owner, but for an instant if one has crashed.
+func owner(dir string) (*Holder, error) {
+	path := filepath.Join(dir, lockName)
+	last := readNote(path)
+	if last.Holder == nil && last.Epoch != 0 {
+		return nil, nil // the last owner has given it up
+	}
+	held := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	free, err := held.TryRLock()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case free:
+		return nil, held.Close()
+	}
+	h := last.holder()
+	return &h, nil
+}
+
 func (n note) holder() Holder {
 	if n.Holder == nil {
 		return Holder{}
 	}
 	return *n.Holder
-}
-
-// alive reports whether the holder is a process of this machine that runs. Of
-// one on another machine that cannot be told.
-func (h Holder) alive() bool {
-	if h.PID <= 0 || h.Host != ourselves().Host {
-		return false
-	}
-	p, err := os.FindProcess(h.PID)
-	if err != nil || runtime.GOOS == "windows" { // there it is found only if it runs
-		return err == nil
-	}
-	err = p.Signal(syscall.Signal(0))
-	return err == nil || errors.Is(err, fs.ErrPermission)
 }
 
 // writeNote says who holds the lock at path. That is a courtesy; that it is held
@@ -120,8 +127,11 @@ const maxNote = 4 << 10
 // release gives the log up.
 func (l *lock) release() error {
 	writeNote(l.held.Path(), note{Epoch: l.epoch}) // nobody holds it any more
-	return l.held.Close()
+	return l.close()
 }
+
+// close gives the log up, and leaves the note as it is.
+func (l *lock) close() error { return l.held.Close() }
 
 // ourselves is this process as a holder.
 func ourselves() Holder {

@@ -272,13 +272,17 @@ func (l *log) materialise(unit []byte) error {
 	if err != nil {
 		return err
 	}
+	if isNew && l.held != nil { // somebody removed the directory, and the lock
+		_ = l.held.close()
+		l.held = nil
+	}
 	if l.held == nil {
 		if l.held, err = acquire(dir, l.header.ID, l.epoch); err != nil {
 			return err
 		}
 	}
 	if !isNew {
-		if err := l.store.clear(l.path); err != nil {
+		if err := l.store.makeRoom(l.path); err != nil {
 			return err
 		}
 	}

@@ -3,11 +3,8 @@ package jsonl
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-
-	"github.com/gofrs/flock"
 
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
@@ -89,29 +86,21 @@ func (s *Store) locate(h *dsh.SessionHeader) (string, error) {
 // Owner returns the process that owns the log with header h, which tells where
 // the log is as it does for Look; ok is false if nobody does. Who asks is not
 // taken for an owner, but for an instant if one has crashed.
-func (s *Store) Owner(h dsh.SessionHeader) (owner Holder, ok bool, err error) {
+func (s *Store) Owner(h dsh.SessionHeader) (holder Holder, ok bool, err error) {
 	path, err := s.locate(&h)
 	var mine *InUseError
-	switch {
-	case errors.As(err, &mine):
+	if errors.As(err, &mine) {
 		return mine.Holder, true, nil
-	case err != nil:
-		return Holder{}, false, fmt.Errorf("jsonl: owner of %s: %w", h.ID, err)
 	}
-	path = filepath.Join(filepath.Dir(path), lockName)
-	last := readNote(path)
-	if last.Holder == nil && last.Epoch != 0 {
-		return Holder{}, false, nil // the last owner has given it up
+	var by *Holder
+	if err == nil {
+		by, err = owner(filepath.Dir(path))
 	}
-	held := flock.New(path, flock.SetFlag(os.O_RDONLY))
-	free, err := held.TryRLock()
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return Holder{}, false, nil
 	case err != nil:
 		return Holder{}, false, fmt.Errorf("jsonl: owner of %s: %w", h.ID, err)
-	case free:
-		return Holder{}, false, held.Close()
+	case by == nil:
+		return Holder{}, false, nil
 	}
-	return last.holder(), true, nil
+	return *by, true, nil
 }

@@ -89,7 +89,7 @@ func (s *Store) plan(in *inspection, opts RepairOptions) (p Plan, content []byte
 	case Empty:
 		p.remove(in.Path, "which holds nothing")
 	case Leftover:
-		if in.Holder != nil && in.Holder.alive() && !opts.Apply {
+		if in.Holder != nil && !opts.Apply {
 			return p, nil, &InUseError{ID: in.ID, Holder: *in.Holder}
 		}
 	case Torn, OpenTurn, Misplaced, Sound:

@@ -39,12 +39,12 @@ func losses() (all []loss) {
 func (d *badDisk) leave(t *testing.T, root string, l loss, rng *rand.Rand) string {
 	t.Helper()
 	after := t.TempDir()
-	durable := map[string]int64{} // by inode, however the file is called now
+	durable := map[fs.FileInfo]int64{} // of files, whatever they are called now
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, f := range d.files {
 		if info, err := f.Stat(); err == nil {
-			durable[inode(info)] = f.durable
+			durable[info] = f.durable
 		}
 	}
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
@@ -66,8 +66,10 @@ func (d *badDisk) leave(t *testing.T, root string, l loss, rng *rand.Rand) strin
 			return err
 		}
 		data := fileOf(t, path)
-		if n, ok := durable[inode(info)]; ok {
-			data = l.spoil(data, int(n), rng)
+		for known, n := range durable {
+			if os.SameFile(known, info) {
+				data = l.spoil(data, int(n), rng)
+			}
 		}
 		return os.WriteFile(to, data, 0o600)
 	})
@@ -96,10 +98,6 @@ func (l loss) spoil(data []byte, n int, rng *rand.Rand) []byte {
 		clear(data[from:])
 	}
 	return data
-}
-
-func inode(info fs.FileInfo) string {
-	return fmt.Sprint(info.Sys().(*syscall.Stat_t).Ino)
 }
 
 // Wherever the power fails while a log is made, and whatever that loses of what

@@ -1,7 +1,7 @@
 package jsonl
 
 import (
-	"github.com/dsh-actor/dsh-actor/actors/session/audit"
+	"github.com/dsh-actor/dsh-actor/actors/session/verify"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
@@ -12,7 +12,7 @@ type Verdict string
 const (
 	// Sound: nothing is the matter.
 	Sound Verdict = "ok"
-	// InUse: a living process on this machine says that it owns the log.
+	// InUse: a process owns the log.
 	InUse Verdict = "in use"
 	// Torn: a crash cut the last write off. Opening the log repairs that.
 	Torn Verdict = "torn"
@@ -71,8 +71,7 @@ type Report struct {
 	Closers []dsh.Event
 	// Damage is where the log stops being readable; nil if it does not.
 	Damage *Damage
-	// Holder is who says that they own the log; nil for nobody. The note may be
-	// from before a crash unless the verdict is InUse.
+	// Holder is who owns the log, nil for nobody.
 	Holder *Holder
 	// Place is where the log belongs, if it is not there.
 	Place string
@@ -80,7 +79,7 @@ type Report struct {
 	// log that is in use may be just made.
 	Stray []string
 	// Findings is what is odd and keeps nobody from continuing the log.
-	Findings []audit.Finding
+	Findings []verify.Finding
 
 	Verdict Verdict
 	// Err is why the log cannot be continued, nil if it can or if there is none.

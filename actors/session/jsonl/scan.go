@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/dsh-actor/dsh-actor/actors/session/audit"
+	"github.com/dsh-actor/dsh-actor/actors/session/verify"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
@@ -23,10 +23,10 @@ type scanner struct {
 	out     gatherer
 	// blind leaves what is taken out of out.
 	blind bool
-	// audit, if there is one, folds what is taken instead of checked and out.
-	audit *audit.Audit
+	// verify, if there is one, folds what is taken instead of checked and out.
+	verify *verify.Fold
 	// taken is behind the last line that was taken, closed behind the last
-	// where the audit has no turn open.
+	// where it has no turn open.
 	taken, closed spot
 
 	line int     // lines seen
@@ -112,11 +112,11 @@ func (s *scanner) file(f io.ReaderAt, at, size int64) error {
 
 // note remembers where lines were taken, up to so many bytes into the unit.
 func (s *scanner) note(bytes int) {
-	if s.audit == nil || s.problem != nil {
+	if s.verify == nil || s.problem != nil {
 		return
 	}
 	s.taken = spot{unit: s.end, bytes: bytes, next: s.next, line: s.line}
-	if s.audit.Turn() == 0 {
+	if s.verify.Turn() == 0 {
 		s.closed = s.taken
 	}
 }
@@ -154,7 +154,7 @@ func (s *scanner) try(line []byte) (refused, err error) {
 			return
 		}
 		if refused = s.check(&ev); refused == nil {
-			if s.audit == nil && !s.blind {
+			if s.verify == nil && !s.blind {
 				s.out.add(ev)
 			}
 			s.next++
@@ -167,8 +167,8 @@ func (s *scanner) try(line []byte) (refused, err error) {
 }
 
 func (s *scanner) check(ev *dsh.Event) error {
-	if s.audit != nil {
-		return s.audit.Apply(ev)
+	if s.verify != nil {
+		return s.verify.Apply(ev)
 	}
 	if err := dsh.CheckKnown(ev); err != nil || s.checked == nil {
 		return err

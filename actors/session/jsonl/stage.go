@@ -54,7 +54,7 @@ func (s *Store) stage(ctx context.Context, h dsh.SessionHeader, batches iter.Seq
 		}
 	}()
 	since := s.syncer.failures.Load()
-	if err = s.clear(g.path); err != nil {
+	if err = s.makeRoom(g.path); err != nil {
 		return nil, err
 	}
 	if g.file, err = s.disk.create(g.temporary); err != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/dsh-actor/dsh-actor/actors/session"
@@ -340,7 +341,8 @@ func (s *Store) list(ctx context.Context) (headers []dsh.SessionHeader, bad []ba
 				err = fmt.Errorf("%w: %s and %s are the same session", ErrCorrupt, seen[h.ID], path)
 			}
 			if err != nil {
-				bad = append(bad, badLog{decodeSegment(e.Name()), err})
+				name, _, _ := strings.Cut(e.Name(), ".jsonl") // of a file that should be a directory
+				bad = append(bad, badLog{decodeSegment(name), err})
 			} else if ok {
 				seen[h.ID] = path
 				headers = append(headers, h)

@@ -26,6 +26,7 @@ type Store struct {
 var (
 	_ session.Store   = (*Store)(nil)
 	_ session.Lineage = (*Store)(nil)
+	_ session.Deleter = (*Store)(nil)
 )
 
 // New returns an empty store.
@@ -123,7 +124,7 @@ func (s *Store) headers(some func() []dsh.SessionID) iter.Seq2[dsh.SessionHeader
 }
 
 // Delete forgets a log. Its owner, if any, can go on reading but not writing.
-func (s *Store) Delete(id dsh.SessionID) error {
+func (s *Store) Delete(_ context.Context, id dsh.SessionID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rec, ok := s.logs[id]

@@ -30,6 +30,9 @@ type Config struct {
 	Store    string   `koanf:"store"`
 	Sessions Sessions `koanf:"sessions"`
 
+	// Audit logs a digest of each request as it is sent (policy/audit).
+	Audit bool `koanf:"audit"`
+
 	Retry     Retry               `koanf:"retry"`
 	Providers map[string]Provider `koanf:"providers"`
 }

@@ -1,4 +1,4 @@
-package audit_test
+package verify_test
 
 import (
 	"errors"
@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsh-actor/dsh-actor/actors/session/audit"
 	"github.com/dsh-actor/dsh-actor/actors/session/sessiontest"
+	"github.com/dsh-actor/dsh-actor/actors/session/verify"
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
 
@@ -16,13 +16,13 @@ func TestSound(t *testing.T) {
 	one := sessiontest.Turn(1, 0)
 	log := slices.Concat(one, sessiontest.Turn(2, one[len(one)-1].Last()+1))
 	for name, events := range map[string][]dsh.Event{"packed": log, "expanded": slices.Collect(dsh.Expand(log))} {
-		var a audit.Audit
+		var f verify.Fold
 		for i := range events {
-			if err := a.Apply(&events[i]); err != nil {
+			if err := f.Apply(&events[i]); err != nil {
 				t.Fatal(name, err)
 			}
 		}
-		if found := a.Findings(); len(found) > 0 || a.Turn() != 0 || a.Closers() != nil || a.Next() != log[len(log)-1].Last()+1 {
+		if found := f.Findings(); len(found) > 0 || f.Turn() != 0 || f.Closers() != nil || f.Next() != log[len(log)-1].Last()+1 {
 			t.Errorf("%s: %v", name, found)
 		}
 	}
@@ -43,17 +43,17 @@ func TestClosers(t *testing.T) {
 		dsh.Event{Seq: next + 4, Time: 7, Data: dsh.ToolStarted{Turn: 2, Step: 1, CallID: "c", Name: "tool", Arguments: "{}"}},
 	)))
 	for n := range len(log) + 1 {
-		var a audit.Audit
+		var f verify.Fold
 		for i := range log[:n] {
-			if err := a.Apply(&log[i]); err != nil {
+			if err := f.Apply(&log[i]); err != nil {
 				t.Fatal(err)
 			}
 		}
-		got, want := lines(a.Closers()), lines(dsh.Closers(log[:n]))
+		got, want := lines(f.Closers()), lines(dsh.Closers(log[:n]))
 		if !slices.Equal(got, want) {
 			t.Errorf("prefix %d: %v, want %v", n, got, want)
 		}
-		if found := a.Findings(); len(found) > 0 {
+		if found := f.Findings(); len(found) > 0 {
 			t.Errorf("prefix %d: %v", n, found)
 		}
 	}
@@ -78,13 +78,13 @@ func TestRefused(t *testing.T) {
 		"surface": {dsh.Event{Data: dsh.TurnStart{Turn: 1}, Surface: dsh.Append}, dsh.ErrSurface, "surfaceOp"},
 		"inbox":   {dsh.Event{Data: dsh.InboxSpliced{Target: dsh.NextStep, Removed: 1}}, dsh.ErrInboxSplice, "event 0"},
 	} {
-		var a audit.Audit
-		err := a.Apply(&c.ev)
-		if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) || a.Next() != 0 {
-			t.Errorf("%s: %v, next %d", name, err, a.Next())
+		var f verify.Fold
+		err := f.Apply(&c.ev)
+		if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) || f.Next() != 0 {
+			t.Errorf("%s: %v, next %d", name, err, f.Next())
 		}
 	}
-	inherited := audit.Audit{Inherited: 1}
+	inherited := verify.Fold{Inherited: 1}
 	if err := inherited.Apply(&dsh.Event{Data: dsh.InboxSpliced{Target: dsh.NextStep, Removed: 1}}); err != nil {
 		t.Errorf("another session's inbox: %v", err)
 	}
@@ -92,17 +92,17 @@ func TestRefused(t *testing.T) {
 
 // Findings are bounded, and a history that strict providers refuse is one.
 func TestFindings(t *testing.T) {
-	var a audit.Audit
+	var f verify.Fold
 	for i := range 100 {
-		if err := a.Apply(&dsh.Event{Seq: dsh.Seq(i), Data: dsh.StepEnd{Turn: 1, Step: 1}}); err != nil {
+		if err := f.Apply(&dsh.Event{Seq: dsh.Seq(i), Data: dsh.StepEnd{Turn: 1, Step: 1}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	result := &dsh.Message{ID: "r", Role: dsh.RoleUser, Source: dsh.ToolSource{CallID: "c"}, Content: []dsh.Block{dsh.ToolResult{CallID: "c"}}}
-	if err := a.Apply(&dsh.Event{Seq: 100, Surface: dsh.Append, Data: dsh.ToolFinished{Message: result}}); err != nil {
+	if err := f.Apply(&dsh.Event{Seq: 100, Surface: dsh.Append, Data: dsh.ToolFinished{Message: result}}); err != nil {
 		t.Fatal(err)
 	}
-	found := a.Findings()
+	found := f.Findings()
 	if len(found) != 21 || !strings.Contains(found[20].Text, "rule 4") || found[20].Seq != 101 {
 		t.Errorf("%d findings: %v", len(found), found[len(found)-1])
 	}
