@@ -10,6 +10,8 @@ import (
 
 	"github.com/dsh-actor/dsh-actor/actors/llm"
 	"github.com/dsh-actor/dsh-actor/actors/llm/script"
+	"github.com/dsh-actor/dsh-actor/actors/session"
+	files "github.com/dsh-actor/dsh-actor/actors/session/jsonl"
 	"github.com/dsh-actor/dsh-actor/delegation"
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/runtime"
@@ -19,7 +21,14 @@ import (
 // grove is a runtime without narrow limits and an agent to have children.
 func grove(b *testing.B, model llm.Provider, tools ...tool.Tool) *runtime.Agent {
 	b.Helper()
+	return groveIn(b, nil, model, tools...)
+}
+
+// groveIn is grove with a store.
+func groveIn(b *testing.B, store session.Store, model llm.Provider, tools ...tool.Tool) *runtime.Agent {
+	b.Helper()
 	rt, err := runtime.New(runtime.Options{
+		Store:     store,
 		Providers: map[string]llm.Provider{"script": model}, Tools: tools,
 		Delegation: runtime.Delegation{MaxDepth: 1000, MaxChildren: 1e6, MaxTree: 1e6, MaxProcess: 1e6},
 	})
@@ -40,9 +49,21 @@ func grove(b *testing.B, model llm.Provider, tools ...tool.Tool) *runtime.Agent 
 
 // How long does it take to split work over a thousand children, each with a turn
 // of its own, until all have settled and their places are free?
-func BenchmarkThousandChildren(b *testing.B) {
+func BenchmarkThousandChildren(b *testing.B) { benchChildren(b, nil) }
+
+// The same with sessions in files, each of which is made, and made durable at
+// every barrier.
+func BenchmarkThousandChildrenInFiles(b *testing.B) {
+	store, err := files.Open(b.TempDir(), files.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	benchChildren(b, store)
+}
+
+func benchChildren(b *testing.B, store session.Store) {
 	n := scaled(1000)
-	a := grove(b, script.Repeat(script.Options{}, script.Text("done", 1)))
+	a := groveIn(b, store, script.Repeat(script.Options{}, script.Text("done", 1)))
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {

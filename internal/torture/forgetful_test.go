@@ -2,6 +2,7 @@ package torture
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -95,19 +96,46 @@ func (p plan) keep(id dsh.SessionID) error {
 }
 
 // tear cuts off some of what is not durable of a log, and returns whether there
-// was anything.
+// was anything. Of a log that was never synced nothing need be left.
 func (p plan) tear(id dsh.SessionID, rng *rand.Rand) (bool, error) {
-	lengths, err := linesOf(p.lengths(id))
-	if err != nil || len(lengths) == 0 {
+	file := p.file(id)
+	info, err := os.Stat(file)
+	if err != nil || !p.Forgetful || info.Size() == 0 {
 		return false, err
 	}
-	durable, err := strconv.ParseInt(lengths[len(lengths)-1], 10, 64)
+	lengths, err := linesOf(p.lengths(id))
 	if err != nil {
 		return false, err
 	}
-	info, err := os.Stat(p.file(id))
+	if len(lengths) == 0 {
+		return true, unmake(file, info.Size(), rng)
+	}
+	durable, err := strconv.ParseInt(lengths[len(lengths)-1], 10, 64)
 	if err != nil || info.Size() <= durable {
 		return false, err
 	}
-	return true, os.Truncate(p.file(id), durable+rng.Int64N(info.Size()-durable))
+	return true, os.Truncate(file, durable+rng.Int64N(info.Size()-durable))
+}
+
+// unmake does to a log that was never synced what a power failure may do: the
+// directory, the name or the content is lost, some of that or all.
+func unmake(file string, size int64, rng *rand.Rand) error {
+	switch rng.IntN(5) {
+	case 0:
+		return os.RemoveAll(filepath.Dir(file))
+	case 1:
+		return os.Remove(file)
+	case 2:
+		return os.Truncate(file, 0)
+	case 3:
+		return os.Truncate(file, rng.Int64N(size))
+	}
+	from := rng.Int64N(size) // the length was written, and not all of the rest
+	return errors.Join(os.Truncate(file, from), os.Truncate(file, max(size, from+64)))
+}
+
+// neverSynced reports whether no sync of a log was noted.
+func (p plan) neverSynced(id dsh.SessionID) bool {
+	lengths, err := linesOf(p.lengths(id))
+	return err == nil && len(lengths) == 0
 }

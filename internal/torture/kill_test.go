@@ -61,9 +61,9 @@ func TestKills(t *testing.T) {
 		}
 		total.add(w.count)
 	}
-	t.Logf("%d kills survived on %d stores: looked at %d events, %d requests, %d tool bodies, %d closers, %d torn logs; "+
+	t.Logf("%d kills survived on %d stores: looked at %d events, %d requests, %d tool bodies, %d closers, %d torn logs, %d of them never synced; "+
 		"%d messages acknowledged and none lost; %d children, %d of them interrupted, parents told %d times",
-		done, round, total.events, total.requests, total.bodies, total.closers, total.torn, total.acknowledged,
+		done, round, total.events, total.requests, total.bodies, total.closers, total.torn, total.unmade, total.acknowledged,
 		total.children, total.interrupted, total.notices)
 	if total.events == 0 || total.requests == 0 || total.bodies == 0 || total.acknowledged == 0 || total.children == 0 {
 		t.Error("nothing happened that could have gone wrong")
@@ -76,6 +76,7 @@ func (c *counts) add(d counts) {
 	c.bodies += d.bodies
 	c.closers += d.closers
 	c.torn += d.torn
+	c.unmade += d.unmade
 	c.acknowledged += d.acknowledged
 	c.children += d.children
 	c.interrupted += d.interrupted
@@ -91,12 +92,16 @@ func (w *witness) live(ctx context.Context, rng *rand.Rand, kill bool) error {
 		return err
 	}
 	for _, id := range w.ids() {
+		never := w.neverSynced(id)
 		torn, err := w.tear(id, rng)
 		if err != nil {
 			return err
 		}
 		if torn {
 			w.count.torn++
+		}
+		if torn && never {
+			w.count.unmade++
 		}
 	}
 	if err := w.look(ctx); err != nil {

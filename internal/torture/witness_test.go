@@ -37,6 +37,8 @@ type said struct {
 // counts is what was looked at.
 type counts struct {
 	events, requests, bodies, closers, torn, acknowledged int
+	// unmade is how many of the torn logs were never synced.
+	unmade int
 	// children, how many of them were interrupted, and what parents were told
 	// of.
 	children, interrupted, notices int

@@ -221,7 +221,7 @@ func (in *inspection) judge(s *Store, err error) *inspection {
 		return in.is(Newer, err)
 	case in.find.box != s.box:
 		return in.is(Foreign, fmt.Errorf("%s: %w: the store keeps %s", in.Path, ErrEncoding, s.box.name()))
-	case in.Size == 0:
+	case errors.Is(err, errNoHeader) && stillborn(in.Path, s.box):
 		return in.is(Empty, err)
 	case errors.Is(err, ErrCorrupt):
 		return in.is(Corrupt, err)

@@ -11,13 +11,14 @@ import (
 // disk is the file operations that a log's safety depends on, apart so that
 // tests can make each of them fail.
 type disk interface {
-	// mkdir makes one directory, which may be there already.
+	// mkdir makes one directory that must not be there.
 	mkdir(dir string) error
 	// create makes a file that must not be there.
 	create(name string) (file, error)
 	open(name string) (file, error)
-	// link gives a file a second name, which must be free.
-	link(name, other string) error
+	// claim gives a file another name, which must be free. If it fails, the
+	// file has the first one.
+	claim(name, other string) error
 	remove(name string) error
 	// rename gives a file or a directory another name, whose file it replaces.
 	rename(name, other string) error
@@ -41,13 +42,7 @@ type file interface {
 // osDisk is the disk.
 type osDisk struct{}
 
-func (osDisk) mkdir(dir string) error {
-	err := os.Mkdir(dir, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	return err
-}
+func (osDisk) mkdir(dir string) error { return os.Mkdir(dir, 0o700) }
 
 func (osDisk) create(name string) (file, error) {
 	return asFile(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600))
@@ -65,7 +60,17 @@ func asFile(f *os.File, err error) (file, error) {
 	return f, nil
 }
 
-func (osDisk) link(name, other string) error { return os.Link(name, other) }
+func (osDisk) claim(name, other string) error {
+	err := renameToFree(name, other)
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	if err := os.Link(name, other); err != nil {
+		return err
+	}
+	_ = os.Remove(name) // it is swept by who opens the log next
+	return nil
+}
 
 func (osDisk) rename(name, other string) error { return os.Rename(name, other) }
 

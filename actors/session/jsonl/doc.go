@@ -4,15 +4,20 @@
 //
 // A log is one file in a directory of its own, a header line and then a line
 // per event; runs of stream deltas share a line. By default each write is one
-// zstd frame. No file exists before the first append, and a log that has a
-// name has a whole header.
+// zstd frame. No file exists before the first append, and a log that gets a name
+// has its header and the first append in it.
 //
 // What it promises:
 //
 //   - An append is in the file as a whole or not at all; a failed one leaves
 //     the log as it was and may be repeated when the disk is well again.
-//   - After Sync nothing appended before is lost, whatever stops. A failed Sync
-//     is not forgotten: the next one writes again what the disk may have lost.
+//   - After Sync nothing appended before is lost, whatever stops, nor the file's
+//     name and the path to it. A failed Sync is not forgotten: the next one writes
+//     again what the disk may have lost.
+//   - Before the first Sync nothing is promised: a power failure may lose the
+//     name, the content or both. A file that holds no whole header then is no
+//     log: it is not listed, opening it is session.ErrNotFound, and Create with
+//     the same ID takes its place. The end of a process loses none of this.
 //   - A log has one owner, across processes: a lock beside the file says who
 //     ([Store.Owner]). Others can read ([Store.OpenReader]) while it goes on, and
 //     what there is of a damaged one ([Store.Look]).

@@ -3,11 +3,14 @@ package jsonl
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 	"unicode/utf16"
 
 	"github.com/dsh-actor/dsh-actor/dsh"
@@ -139,13 +142,13 @@ func (s *Store) find(id dsh.SessionID) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	projects, err := os.ReadDir(s.root)
+	projects, err := s.projects.in(s.root)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}
 	found := ""
-	for _, p := range projects {
-		dir := filepath.Join(s.root, p.Name(), segment)
+	for _, name := range projects {
+		dir := filepath.Join(s.root, name, segment)
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			continue
 		}
@@ -153,12 +156,50 @@ func (s *Store) find(id dsh.SessionID) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if path != "" && found != "" {
+		if path != "" && found != "" && stillborn(path, s.box) {
+			continue
+		}
+		if path != "" && found != "" && !stillborn(found, s.box) {
 			return "", fmt.Errorf("%w: %s and %s are the same session", ErrCorrupt, found, path)
 		}
-		found = max(found, path)
+		if path != "" {
+			found = path
+		}
 	}
 	return found, err
+}
+
+// names remembers what is in a directory. The zero value remembers nothing.
+type names struct {
+	mu   sync.Mutex
+	dir  fs.FileInfo // when it was read; nil if it may have changed since
+	list []string
+}
+
+// in returns the names in a directory, which must be the same each time.
+func (n *names) in(dir string) ([]string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := time.Now()
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if n.dir != nil && os.SameFile(info, n.dir) && info.ModTime().Equal(n.dir.ModTime()) {
+		return n.list, nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	n.dir, n.list = nil, make([]string, len(entries))
+	for i, e := range entries {
+		n.list[i] = e.Name()
+	}
+	if now.Sub(info.ModTime()) > settledAfter {
+		n.dir = info
+	}
+	return n.list, nil
 }
 
 // checkPlace returns why a log with header h must not be where it is.

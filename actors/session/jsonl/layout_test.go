@@ -182,7 +182,7 @@ func TestMixedDirectory(t *testing.T) {
 		"newest":  {dsh.ErrVersion, dsh.ErrVersion},
 		"other":   {ErrEncoding, ErrEncoding},
 		"moved":   {ErrCorrupt, ErrCorrupt},
-		"empty":   {nil, ErrCorrupt},
+		"empty":   {nil, session.ErrNotFound},
 		"alien":   {nil, ErrCorrupt},
 		"nothing": {nil, session.ErrNotFound},
 		sampleID:  {ErrCorrupt, ErrCorrupt},

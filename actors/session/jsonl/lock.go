@@ -1,12 +1,14 @@
 package jsonl
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -38,12 +40,11 @@ func acquire(dir string, id dsh.SessionID, epoch session.Epoch) (*lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	last := readNote(path)
 	if !ok {
-		return nil, &InUseError{ID: id, Holder: last.holder()}
+		return nil, &InUseError{ID: id, Holder: readNote(path).holder()}
 	}
 	if epoch == 0 {
-		epoch = nextEpoch(last.Epoch)
+		epoch = nextEpoch(readNote(path).Epoch)
 	}
 	us := ourselves()
 	writeNote(path, note{Holder: &us, Epoch: epoch})
@@ -96,12 +97,32 @@ func (n note) holder() Holder {
 }
 
 // writeNote says who holds the lock at path. That is a courtesy; that it is held
-// is not.
+// is not. A longer note before it is made blank, not cut off: ext4 writes a file
+// that was cut to the disk when it is closed, and this one need not be there.
 func writeNote(path string, n note) {
-	if data, err := json.Marshal(n); err == nil {
-		_ = os.WriteFile(path, data, 0o600)
+	data, err := json.Marshal(n)
+	if err != nil {
+		return
 	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return
+	}
+	if blank := info.Size() - int64(len(data)); blank > maxNote {
+		_ = f.Truncate(int64(len(data)))
+	} else if blank > 0 {
+		data = append(data, bytes.Repeat([]byte{' '}, int(blank))...)
+	}
+	_ = writeAt(f, data, 0)
 }
+
+// maxNote is more than a note is long.
+const maxNote = 4 << 10
 
 // release gives the log up.
 func (l *lock) release() error {
@@ -114,6 +135,10 @@ func (l *lock) close() error { return l.held.Close() }
 
 // ourselves is this process as a holder.
 func ourselves() Holder {
-	host, _ := os.Hostname() // a nameless one is told as that
-	return Holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Millisecond)}
+	return Holder{PID: os.Getpid(), Host: hostname(), Since: time.Now().UTC().Truncate(time.Millisecond)}
 }
+
+var hostname = sync.OnceValue(func() string {
+	name, _ := os.Hostname() // a nameless one is told as that
+	return name
+})

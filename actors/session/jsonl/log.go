@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/dsh-actor/dsh-actor/actors/session"
@@ -18,7 +20,7 @@ const maxPending = 1 << 20
 // log is a log and its owner.
 //
 // Invariants: the file holds what is durable, up to synced, then pending, up
-// to the view's end, and then nothing; unless broken, when only what is
+// to the view's end, and then nothing (the header is the first that is pending); unless broken, when only what is
 // durable can be relied on. pending is what a failed sync may have lost: the
 // system reports that once and then takes the pages for written, so that they
 // must be written again.
@@ -35,8 +37,12 @@ type log struct {
 	pending [][]byte
 	size    int // of pending
 	broken  bool
-	// unnamed says that the file's name is not durable.
-	unnamed bool
+	// unsure says that the path to the file may not be durable, nor what was
+	// in it when it was opened.
+	unsure bool
+	// since is how many rounds of the store's syncer had failed before the
+	// first byte that is not durable was written.
+	since int64
 	// together is whether the store's syncAll reaches the file.
 	together bool
 
@@ -88,19 +94,15 @@ func (l *log) append(events []dsh.Event) error {
 		return err
 	}
 	unit := l.box.wrap(nil, appendLines(nil, events))
+	if len(l.pending) == 0 && !l.unsure {
+		l.since = l.store.syncer.failures.Load()
+	}
 	if l.file == nil {
-		if err := l.materialise(); err != nil {
-			return err
-		}
+		err = l.materialise(unit)
+	} else {
+		err = l.write(unit)
 	}
-	if err := l.restore(); err != nil {
-		return err
-	}
-	if err := writeAt(l.file, unit, l.end); err != nil {
-		if terr := l.file.Truncate(l.end); terr != nil {
-			l.broken = true
-			err = errors.Join(err, terr)
-		}
+	if err != nil {
 		return err
 	}
 	l.pending = append(l.pending, unit)
@@ -111,6 +113,22 @@ func (l *log) append(events []dsh.Event) error {
 		_ = l.sync() // the next Sync tries again, and tells
 	}
 	return nil
+}
+
+// write adds a unit to the file, all of it or nothing.
+func (l *log) write(unit []byte) error {
+	if err := l.restore(); err != nil {
+		return err
+	}
+	err := writeAt(l.file, unit, l.end)
+	if err == nil {
+		return nil
+	}
+	if terr := l.file.Truncate(l.end); terr != nil {
+		l.broken = true
+		err = errors.Join(err, terr)
+	}
+	return err
 }
 
 // follow returns the number of the event behind events, or why they must not
@@ -138,12 +156,6 @@ func writeAt(f file, data []byte, at int64) error {
 // restore makes the file again what it was before something failed. It returns
 // why it cannot; then the log takes no events.
 func (l *log) restore() error {
-	if l.unnamed {
-		if err := l.store.nameDurably(l.path); err != nil {
-			return err
-		}
-		l.unnamed = false
-	}
 	if !l.broken {
 		return nil
 	}
@@ -153,6 +165,7 @@ func (l *log) restore() error {
 		return err
 	}
 	at := l.synced
+	l.since = l.store.syncer.failures.Load()
 	for _, unit := range l.pending {
 		if err := writeAt(l.file, unit, at); err != nil {
 			return err
@@ -184,14 +197,25 @@ func (l *log) sync() error {
 	if err := l.restore(); err != nil {
 		return err
 	}
-	if len(l.pending) == 0 {
+	var paths []string
+	switch {
+	case l.unsure:
+		paths = l.store.paths(filepath.Dir(l.path))
+	case len(l.pending) == 0:
 		return nil
 	}
-	if err := l.store.syncer.sync(l.file.Sync, l.together); err != nil {
+	err := l.store.persist(l.file, paths, l.together, l.since)
+	for errors.Is(err, errMissed) { // each time another round failed meanwhile
+		l.broken = true
+		if err = l.restore(); err == nil {
+			err = l.store.persist(l.file, paths, l.together, l.since)
+		}
+	}
+	if err != nil {
 		l.broken = true
 		return err
 	}
-	l.synced, l.pending, l.size = l.end, nil, 0
+	l.synced, l.pending, l.size, l.unsure = l.end, nil, 0, false
 	return nil
 }
 
@@ -240,20 +264,30 @@ func (l *log) Close() error {
 	return nil
 }
 
-// materialise makes the log's file, with its header. The file gets its name
-// when the header is durable; from then on the log exists.
-func (l *log) materialise() error {
-	dir, err := l.store.makeDir(&l.header)
+// materialise makes the log's file, with its header and the first unit. It gets
+// its name when both are in it; from then on the log exists. All of it becomes
+// durable with the first sync.
+func (l *log) materialise(unit []byte) error {
+	dir, isNew, err := l.store.makeDir(&l.header)
 	if err != nil {
 		return err
+	}
+	if isNew && l.held != nil { // somebody removed the directory, and the lock
+		_ = l.held.close()
+		l.held = nil
 	}
 	if l.held == nil {
 		if l.held, err = acquire(dir, l.header.ID, l.epoch); err != nil {
 			return err
 		}
 	}
+	if !isNew {
+		if err := l.store.makeRoom(l.path); err != nil {
+			return err
+		}
+	}
 	header := l.box.wrap(nil, append(l.header.AppendJSON(nil), '\n'))
-	f, err := l.store.publish(l.path, header)
+	f, err := l.store.publish(l.path, slices.Concat(header, unit))
 	if errors.Is(err, session.ErrExists) { // then it is not ours
 		err = errors.Join(err, l.held.release())
 		l.held = nil
@@ -264,7 +298,7 @@ func (l *log) materialise() error {
 	l.mu.Lock()
 	l.end = int64(len(header))
 	l.mu.Unlock()
-	l.file, l.synced, l.unnamed = f, l.end, true
+	l.file, l.pending, l.size, l.unsure = f, [][]byte{header}, len(header), true
 	l.together = l.store.reaches(f.Stat())
 	l.store.forget(l)
 	return nil

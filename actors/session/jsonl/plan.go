@@ -87,7 +87,7 @@ func (s *Store) plan(in *inspection, opts RepairOptions) (p Plan, content []byte
 	case Corrupt, Invalid:
 		content, err = p.cut(in, opts)
 	case Empty:
-		p.remove(in.Path, "which is empty")
+		p.remove(in.Path, "which holds nothing")
 	case Leftover:
 		if in.Holder != nil && !opts.Apply {
 			return p, nil, &InUseError{ID: in.ID, Holder: *in.Holder}

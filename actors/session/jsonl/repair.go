@@ -180,7 +180,7 @@ func (s *Store) moveTo(in *inspection, p *Plan) error {
 		writeNote(lock, note{Epoch: readNote(lock).Epoch})
 		return errors.Join(s.syncDir(filepath.Dir(to)), s.syncDir(filepath.Dir(from)))
 	}
-	if _, err := s.makeDir(in.Header); err != nil {
+	if _, _, err := s.makeDir(in.Header); err != nil {
 		return err
 	}
 	held, err := acquire(to, in.ID, 0)
@@ -194,7 +194,7 @@ func (s *Store) moveTo(in *inspection, p *Plan) error {
 	if err := s.disk.rename(in.Path, p.Path); err != nil {
 		return err
 	}
-	return errors.Join(s.syncDir(to), s.syncDir(from))
+	return errors.Join(s.nameDurably(p.Path), s.syncDir(from))
 }
 
 // own reports whether a directory is that of a log and of nothing else.
@@ -219,7 +219,7 @@ func (s *Store) makeProject(dir string) error {
 	if _, err := os.Stat(filepath.Dir(dir)); err == nil {
 		return nil
 	}
-	if err := s.disk.mkdir(filepath.Dir(dir)); err != nil {
+	if err := s.disk.mkdir(filepath.Dir(dir)); err != nil && !exists(err) {
 		return err
 	}
 	return s.syncDir(s.root)

@@ -34,7 +34,8 @@ const (
 	Duplicate Verdict = "duplicate"
 	// Misplaced: the log is not where its header says that it belongs.
 	Misplaced Verdict = "misplaced"
-	// Empty: the file holds nothing.
+	// Empty: the file holds nothing, or no more than a part of the header. That
+	// is left of a log that no power failure let become durable.
 	Empty Verdict = "empty"
 	// Unreadable: the system does not let it be read.
 	Unreadable Verdict = "unreadable"

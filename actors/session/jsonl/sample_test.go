@@ -219,7 +219,7 @@ func TestVariants(t *testing.T) {
 		{name: "an event lost", data: withoutLine(a, 11), want: "event 13 where 12 is due", is: ErrCorrupt},
 		{name: "surface", data: bytes.Replace(a, []byte(`,"sourceEventSeqs":[20]`), []byte(`,"sourceEventSeqs":[21]`), 1), want: "session.jsonl:19: ", is: dsh.ErrSurface},
 		{name: "foreign place", data: bytes.Replace(a, []byte(`/srv/demo`), []byte(`/srv/else`), 1), want: "belongs into", is: ErrCorrupt},
-		{name: "empty", data: nil, want: "no session header", is: ErrCorrupt},
+		{name: "empty", data: nil, want: "a crash left nothing", is: session.ErrNotFound},
 	} {
 		for _, e := range []Encoding{Raw, Zstd} {
 			t.Run(fmt.Sprintf("%s/%d", c.name, e), func(t *testing.T) {

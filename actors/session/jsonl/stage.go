@@ -40,7 +40,7 @@ func (s *Store) stage(ctx context.Context, h dsh.SessionHeader, batches iter.Seq
 		return nil, err
 	}
 	defer s.forget(created)
-	dir, err := s.makeDir(&h)
+	dir, _, err := s.makeDir(&h)
 	if err != nil {
 		return nil, err
 	}
@@ -53,14 +53,17 @@ func (s *Store) stage(ctx context.Context, h dsh.SessionHeader, batches iter.Seq
 			err = errors.Join(err, g.discard())
 		}
 	}()
-	s.sweep(g.path)
+	since := s.syncer.failures.Load()
+	if err = s.makeRoom(g.path); err != nil {
+		return nil, err
+	}
 	if g.file, err = s.disk.create(g.temporary); err != nil {
 		return nil, err
 	}
 	if err = g.fill(ctx, created, batches); err != nil {
 		return nil, err
 	}
-	if err = s.syncer.sync(g.file.Sync, s.reaches(g.file.Stat())); err != nil {
+	if err = s.persist(g.file, nil, s.reaches(g.file.Stat()), since); err != nil {
 		return nil, err
 	}
 	err = g.file.Close() // there may be many
@@ -99,7 +102,7 @@ func (g *staged) fill(ctx context.Context, l *log, batches iter.Seq2[[]dsh.Event
 
 // Commit gives the log its name.
 func (g *staged) Commit() error {
-	err := g.store.disk.link(g.temporary, g.path)
+	err := g.store.disk.claim(g.temporary, g.path)
 	if exists(err) {
 		err = fmt.Errorf("%w: %s", session.ErrExists, g.path)
 	}

@@ -55,10 +55,17 @@ type Store struct {
 	disk    disk
 	syncer  syncer
 	lineage lineage
+	// projects is the names in the root, for find.
+	projects names
 
 	mu      sync.Mutex
 	created map[dsh.SessionID]*log // those without a file
 	device  fs.FileInfo            // of syncer.root
+	// settled is the projects whose directories have durable names, as far as is
+	// known, aboveRoot the directories that hold names above which the store
+	// made, that of the root included.
+	settled   map[string]bool
+	aboveRoot []string
 }
 
 var _ session.Store = (*Store)(nil)
@@ -80,7 +87,7 @@ func open(dir string, opts Options, disk disk) (*Store, error) {
 	return &Store{
 		root: root, opts: opts, box: boxOf(opts.Encoding), disk: disk,
 		syncer:  syncer{disk: disk},
-		created: map[dsh.SessionID]*log{},
+		created: map[dsh.SessionID]*log{}, settled: map[string]bool{},
 	}, nil
 }
 
@@ -108,6 +115,9 @@ func (s *Store) create(h dsh.SessionHeader) (*log, error) {
 	path, err := s.find(h.ID)
 	if err != nil {
 		return nil, err
+	}
+	if path != "" && stillborn(path, s.box) {
+		path = "" // it makes room
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,6 +182,7 @@ func (s *Store) openLog(id dsh.SessionID) (_ *log, err error) {
 		return nil, err
 	}
 	var f file
+	since := s.syncer.failures.Load()
 	defer func() {
 		if err == nil {
 			return
@@ -189,8 +200,11 @@ func (s *Store) openLog(id dsh.SessionID) (_ *log, err error) {
 		return nil, err
 	}
 	h, scan, err := load(path, s.box, data)
-	if err == nil {
+	switch {
+	case err == nil:
 		err = s.checkPlace(path, &h)
+	case isStillborn(s.box, data):
+		err = missing(path)
 	}
 	if err != nil {
 		return nil, err
@@ -199,6 +213,7 @@ func (s *Store) openLog(id dsh.SessionID) (_ *log, err error) {
 	l := s.newLog(path, h, scan.decoder)
 	l.file, l.held, l.epoch, l.together = f, held, held.epoch, s.reaches(f.Stat())
 	l.index, l.end, l.next, l.synced = scan.index, scan.end, scan.endNext, scan.end
+	l.unsure, l.since = true, since
 	l.loaded = scan.out.all()
 	return l, l.repair(scan, data)
 }
@@ -251,23 +266,29 @@ func (l *log) repair(scan *scanner, data []byte) error {
 }
 
 // reaches reports whether a sync of the root's file system reaches a file of
-// which info is told. The root is opened before anything is written, so that no
-// failure escapes it.
+// which info is told.
 func (s *Store) reaches(info fs.FileInfo, err error) bool {
 	if err != nil || s.opts.SyncEach {
 		return false
 	}
+	s.openRoot()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.syncer.root == nil {
-		root, err := os.Open(s.root)
-		if err != nil {
-			return false
-		}
+	return s.device != nil && sameFileSystem(s.device, info)
+}
+
+// openRoot opens the root, if there is one, before anything is written, so that
+// no failure escapes a sync of its file system.
+func (s *Store) openRoot() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.syncer.root != nil || s.opts.SyncEach {
+		return
+	}
+	if root, err := os.Open(s.root); err == nil {
 		s.syncer.root = root
 		s.device, _ = root.Stat() // else it is on no known device
 	}
-	return s.device != nil && sameFileSystem(s.device, info)
 }
 
 // List yields the headers of all logs, oldest first, and then what is wrong

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 )
 
-// Syncs of many logs are made in rounds.
+// Syncs of many logs are made in rounds, of new ones also. A sync of the file
+// system is as good as one of every file and directory on it (sync(2)).
 const (
 	// syncTogether is how many files in a round are worth one sync of the
 	// whole file system, which takes about as long as that of two files and
@@ -24,25 +26,38 @@ type syncer struct {
 	// root is on the file system that syncAll syncs.
 	root *os.File
 
+	// failures is how many rounds failed for the whole file system. The system
+	// tells of a failure once, whoever's writes it was that were lost.
+	failures atomic.Int64
+
 	mu      sync.Mutex
 	waiting []syncing
 	running bool
 }
 
-// syncing is a file or a directory that waits for a round.
+// errMissed says that an earlier round failed which may have lost what was
+// written before. Who wrote it must write it again.
+var errMissed = errors.New("an earlier sync of the file system failed, and what it lost is not known: try again")
+
+// syncing is a file, with the directories on the path to it, that waits for a
+// round.
 type syncing struct {
-	// alone syncs it by itself.
+	// alone syncs it by itself, which takes so many syncs of a file.
 	alone func() error
+	files int
 	// together is whether a sync of the root's file system reaches it.
 	together bool
-	done     chan<- error
+	// since is how many rounds had failed before it was written.
+	since int64
+	done  chan<- error
 }
 
-// sync makes a file durable that alone would sync.
-func (s *syncer) sync(alone func() error, together bool) error {
+// sync waits until a round has made it durable.
+func (s *syncer) sync(it syncing) error {
 	done := make(chan error, 1)
+	it.done = done
 	s.mu.Lock()
-	s.waiting = append(s.waiting, syncing{alone, together, done})
+	s.waiting = append(s.waiting, it)
 	if !s.running {
 		s.running = true
 		go s.run()
@@ -68,14 +83,16 @@ func (s *syncer) run() {
 // round syncs files and answers who waits for them.
 func (s *syncer) round(files []syncing) {
 	var together, alone []syncing
+	n := 0
 	for _, f := range files {
 		if f.together {
 			together = append(together, f)
+			n += f.files
 		} else {
 			alone = append(alone, f)
 		}
 	}
-	if len(together) < syncTogether || !s.all(together) {
+	if n < syncTogether || !s.all(together) {
 		alone = files
 	}
 	s.one(alone)
@@ -88,7 +105,14 @@ func (s *syncer) all(files []syncing) bool {
 	if errors.Is(err, errors.ErrUnsupported) {
 		return false
 	}
+	if err != nil {
+		s.failures.Add(1)
+	}
 	for _, f := range files {
+		if err == nil && f.since < s.failures.Load() {
+			f.done <- errMissed
+			continue
+		}
 		f.done <- err
 	}
 	return true

@@ -43,3 +43,16 @@ func sameFileSystem(a, b fs.FileInfo) bool {
 	y, okY := b.Sys().(*syscall.Stat_t)
 	return okX && okY && x.Dev == y.Dev
 }
+
+// renameToFree renames a file to a name that must be free, or says that it
+// cannot with errors.ErrUnsupported.
+func renameToFree(name, other string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, name, unix.AT_FDCWD, other, unix.RENAME_NOREPLACE)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP):
+		return errors.ErrUnsupported // the file system's, or the kernel's
+	}
+	return &os.LinkError{Op: "rename", Old: name, New: other, Err: err}
+}

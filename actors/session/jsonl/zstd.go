@@ -42,26 +42,30 @@ func (zstdBox) wrap(dst, lines []byte) []byte { return encoder().EncodeAll(lines
 
 func (zstdBox) unwrap(data []byte) (lines []byte, n int, err error) {
 	f, err := walk(data)
-	if err != nil && zeros(data) {
-		return nil, 0, errTorn
-	}
-	if errors.Is(err, errTorn) {
-		if f.mendable(data, whole) {
-			return nil, 0, errors.New("zstd frame with damaged structure")
+	if err == nil {
+		if lines, err = frameDecoder().DecodeAll(data[:f.n], nil); err == nil {
+			if len(lines) == 0 || lines[len(lines)-1] != '\n' {
+				return nil, 0, errors.New("zstd frame that does not end with a line")
+			}
+			return lines, f.n, nil
 		}
-		return recovered(&f, data), 0, errTorn
+		err = fmt.Errorf("zstd frame: %w", err)
 	}
-	if err != nil {
+	switch part := bytes.TrimRight(data, "\x00"); {
+	case len(part) == 0:
+		return nil, 0, errTorn
+	case len(data)-len(part) >= zeroRun:
+		if g, torn := walk(part); errors.Is(torn, errTorn) {
+			data, f, err = part, g, torn
+		}
+	}
+	if !errors.Is(err, errTorn) {
 		return nil, 0, err
 	}
-	lines, err = frameDecoder().DecodeAll(data[:f.n], nil)
-	switch {
-	case err != nil:
-		return nil, 0, fmt.Errorf("zstd frame: %w", err)
-	case len(lines) == 0 || lines[len(lines)-1] != '\n':
-		return nil, 0, errors.New("zstd frame that does not end with a line")
+	if f.mendable(data, whole) {
+		return nil, 0, errors.New("zstd frame with damaged structure")
 	}
-	return lines, f.n, nil
+	return recovered(&f, data), 0, errTorn
 }
 
 func (zstdBox) complete(data []byte) int {
@@ -78,9 +82,10 @@ func (zstdBox) complete(data []byte) int {
 	return len(data)
 }
 
-// zeros reports whether data is what some file systems show after a loss of
-// power, where the length of a write was durable and its bytes were not.
-func zeros(data []byte) bool { return len(bytes.TrimLeft(data, "\x00")) == 0 }
+// zeroRun is how many zeros at the end of a file are not the end of a frame that
+// was damaged elsewhere, but what some file systems show after a loss of power,
+// where the length of a write was durable and its bytes were not.
+const zeroRun = 32
 
 func whole(frame []byte) bool {
 	_, err := frameDecoder().DecodeAll(frame, nil)
