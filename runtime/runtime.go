@@ -277,6 +277,14 @@ func (rt *Runtime) settle(id dsh.AgentID, a *Agent) error {
 	return nil
 }
 
+// found makes a the agent that has its session open: while it was passive,
+// another one may have been.
+func (rt *Runtime) found(a *Agent) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.sessions[a.session] = a
+}
+
 func (rt *Runtime) forget(a *Agent) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
