@@ -50,6 +50,9 @@ var (
 	ErrNotFound = session.ErrNotFound
 	// ErrInUse: somebody else has the session open.
 	ErrInUse = session.ErrInUse
+	// ErrStale: somebody else has taken the session over while the agent had it.
+	// What it did since then is not in the log; the next call opens it again.
+	ErrStale = session.ErrStale
 )
 
 // Options of a runtime. The zero value works for agents that need no model.
