@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/dsh-actor/dsh-actor/actors/agent"
@@ -40,7 +39,7 @@ type Agent struct {
 
 	life      atomic.Pointer[life] // nil while it is passive
 	followers atomic.Int32
-	mu        sync.Mutex // guards reopening, passivating and disposing
+	turning   latch // of lives: guards reopening, passivating and disposing
 	disposed  bool
 	slept     dsh.Seq // of a passive agent: how long its log was
 	requested bool    // and whether it had sent a header
@@ -298,7 +297,11 @@ func (a *Agent) dispose(ctx context.Context, keepInbox bool) error {
 
 // stop ends the agent itself.
 func (a *Agent) stop(ctx context.Context, keepInbox bool) error {
+	if err := a.turning.take(ctx); err != nil {
+		return err
+	}
 	l, first, err := a.last(ctx, keepInbox)
+	a.turning.let()
 	if l == nil {
 		if tell := a.gear.hooks.Notified; first && tell != nil {
 			tell(a.face(nil), hook.Disposed{})
@@ -322,15 +325,16 @@ func (a *Agent) stop(ctx context.Context, keepInbox bool) error {
 		return ctx.Err()
 	}
 	a.forget()
+	if l.link.failure() != nil {
+		return a.lost(l)
+	}
 	return l.handle.Closed()
 }
 
 // last marks the agent as disposed of and returns its last life, and whether
 // nobody had before. A passive one has none, and is brought back only to discard
-// what is pending.
+// what is pending. The caller holds the latch.
 func (a *Agent) last(ctx context.Context, keepInbox bool) (l *life, first bool, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	first = !a.disposed
 	if first && a.life.Load() == nil && a.pending && !keepInbox {
 		err = a.wake(ctx)

@@ -158,7 +158,7 @@ func (a *Agent) stored(ctx context.Context) (dsh.SessionHeader, []dsh.Event, err
 			return l.log.Header(), events, err
 		}
 		header, events, err := a.rt.look(ctx, a.session)
-		if errors.Is(err, ErrInUse) && a.settled() != nil {
+		if errors.Is(err, ErrInUse) && a.settled(ctx) != nil {
 			continue
 		}
 		return header, events, err
@@ -166,9 +166,11 @@ func (a *Agent) stored(ctx context.Context) (dsh.SessionHeader, []dsh.Event, err
 }
 
 // settled returns the life of an agent that nobody is bringing back any more.
-func (a *Agent) settled() *life {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (a *Agent) settled(ctx context.Context) *life {
+	if a.turning.take(ctx) != nil {
+		return nil
+	}
+	defer a.turning.let()
 	return a.life.Load()
 }
 

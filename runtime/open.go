@@ -276,8 +276,10 @@ func (a *Agent) spawn(l *life, source hook.Source, machine *loop.Machine) {
 // reopen gives an agent that failed or is passive a new life on its log.
 // Whatever turn was open is closed as interrupted.
 func (a *Agent) reopen(ctx context.Context) (*life, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	if err := a.turning.take(ctx); err != nil {
+		return nil, err
+	}
+	defer a.turning.let()
 	old := a.life.Load()
 	if a.disposed {
 		return nil, ErrDisposed
@@ -320,7 +322,7 @@ func (a *Agent) reopen(ctx context.Context) (*life, error) {
 	return next, nil
 }
 
-// wake brings a passive agent back; the caller holds mu.
+// wake brings a passive agent back; the caller holds the latch.
 func (a *Agent) wake(ctx context.Context) error {
 	const goesOn = hook.Source("")
 	if err := a.load(ctx, goesOn); err != nil {

@@ -136,8 +136,10 @@ func (p *passivation) look() {
 // back; until then its session may be opened by somebody else, and calls fail
 // with [ErrInUse] as long as it is.
 func (a *Agent) Passivate(ctx context.Context) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	if err := a.turning.take(ctx); err != nil {
+		return err
+	}
+	defer a.turning.let()
 	l := a.life.Load()
 	switch {
 	case a.disposed:

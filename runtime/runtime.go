@@ -97,7 +97,7 @@ type Runtime struct {
 	props   struct{ agent, session, stream *actor.Props }
 	hooks   *hook.Set
 	tools   *tool.Registry
-	brief   sync.Mutex // held by who has a stored log open just to look or to add to it
+	brief   latch // held by who has a stored log open just to look or to add to it
 	watch   []delegation.Observer
 	tree    tree
 	telling telling
@@ -302,8 +302,10 @@ func (rt *Runtime) forget(a *Agent) {
 // openLog opens a stored log for an agent. Whoever has it open for a moment only
 // is waited for.
 func (rt *Runtime) openLog(ctx context.Context, id dsh.SessionID) (session.Log, error) {
-	rt.brief.Lock()
-	defer rt.brief.Unlock()
+	if err := rt.brief.take(ctx); err != nil {
+		return nil, err
+	}
+	defer rt.brief.let()
 	return rt.opts.Store.Open(ctx, id)
 }
 
@@ -332,8 +334,10 @@ func (rt *Runtime) revival(id dsh.SessionID, claim bool) (waited bool, over func
 
 // briefly opens a stored log, hands it to use and closes it.
 func (rt *Runtime) briefly(ctx context.Context, id dsh.SessionID, use func(session.Log) error) error {
-	rt.brief.Lock()
-	defer rt.brief.Unlock()
+	if err := rt.brief.take(ctx); err != nil {
+		return err
+	}
+	defer rt.brief.let()
 	log, err := rt.opts.Store.Open(ctx, id)
 	if err != nil {
 		return err
