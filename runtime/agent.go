@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/dsh-actor/dsh-actor/actors/agent"
@@ -40,10 +39,11 @@ type Agent struct {
 
 	life      atomic.Pointer[life] // nil while it is passive
 	followers atomic.Int32
-	mu        sync.Mutex // guards reopening, passivating and disposing
+	turning   latch // of lives: guards reopening, passivating and disposing
 	disposed  bool
-	requested bool // of a passive agent: it had sent a header
-	pending   bool // and had something in its inbox
+	slept     dsh.Seq // of a passive agent: how long its log was
+	requested bool    // and whether it had sent a header
+	pending   bool    // and had something in its inbox
 }
 
 // ID returns the agent's ID.
@@ -197,19 +197,43 @@ func (a *Agent) durable(ctx context.Context, l *life) error {
 	}
 	reply := make(chan session.Synced, 1)
 	a.rt.system.Root.Send(l.session, session.Sync{Reply: reply})
-	s, err := await(ctx, a, l, reply)
-	switch {
-	case err != nil && l.handle.Rested():
-		return nil // passed before it went
-	case errors.Is(err, ErrDisposed): // it ended in order, with its log
-		<-l.sessionGone
-		return l.handle.Closed()
-	case err != nil:
-		return err
-	case s.Err != nil:
-		return fmt.Errorf("runtime: agent %s: %w: %w", a.id, ErrNotDurable, s.Err)
+	var s session.Synced
+	select {
+	case s = <-reply:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-l.sessionGone:
+		select {
+		case s = <-reply:
+		default:
+			return a.closed(l)
+		}
 	}
-	return nil
+	switch {
+	case s.Err == nil:
+		return nil
+	case session.Lost(s.Err):
+		return fmt.Errorf("runtime: agent %s: %w", a.id, s.Err)
+	}
+	return fmt.Errorf("runtime: agent %s: %w: %w", a.id, ErrNotDurable, s.Err)
+}
+
+// closed returns why the log of a life whose session is gone was not made durable
+// to its end, or nil.
+func (a *Agent) closed(l *life) error {
+	if l.link.failure() != nil {
+		return a.lost(l)
+	}
+	<-l.handle.Gone()
+	if err := l.handle.Failure(); err != nil {
+		return err
+	}
+	return l.handle.Closed()
+}
+
+// lost returns the error of a life whose session broke.
+func (a *Agent) lost(l *life) error {
+	return fmt.Errorf("runtime: agent %s: %w", a.id, l.link.failure())
 }
 
 // Maintain runs task while the agent is idle; input that wakes waits for its
@@ -273,7 +297,11 @@ func (a *Agent) dispose(ctx context.Context, keepInbox bool) error {
 
 // stop ends the agent itself.
 func (a *Agent) stop(ctx context.Context, keepInbox bool) error {
+	if err := a.turning.take(ctx); err != nil {
+		return err
+	}
 	l, first, err := a.last(ctx, keepInbox)
+	a.turning.let()
 	if l == nil {
 		if tell := a.gear.hooks.Notified; first && tell != nil {
 			tell(a.face(nil), hook.Disposed{})
@@ -297,15 +325,16 @@ func (a *Agent) stop(ctx context.Context, keepInbox bool) error {
 		return ctx.Err()
 	}
 	a.forget()
+	if l.link.failure() != nil {
+		return a.lost(l)
+	}
 	return l.handle.Closed()
 }
 
 // last marks the agent as disposed of and returns its last life, and whether
 // nobody had before. A passive one has none, and is brought back only to discard
-// what is pending.
+// what is pending. The caller holds the latch.
 func (a *Agent) last(ctx context.Context, keepInbox bool) (l *life, first bool, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	first = !a.disposed
 	if first && a.life.Load() == nil && a.pending && !keepInbox {
 		err = a.wake(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -23,6 +24,44 @@ type life struct {
 	session     *actor.PID
 	sessionGone <-chan struct{}
 	log         session.Log
+	link        *link
+}
+
+// link is between a session and the agent that has it at the time: one that
+// failed has a successor.
+type link struct {
+	mu   sync.Mutex
+	tell func(session.Failed) // nil until the agent is there
+	err  error                // why the session broke
+}
+
+// broke is what the session calls when it breaks.
+func (k *link) broke(err error) {
+	k.mu.Lock()
+	k.err = err
+	tell := k.tell
+	k.mu.Unlock()
+	if tell != nil {
+		tell(session.Failed{Err: err})
+	}
+}
+
+// own makes h the agent that is told, also of what was earlier.
+func (k *link) own(h *agent.Handle) {
+	k.mu.Lock()
+	k.tell = func(f session.Failed) { h.Send(f) }
+	err := k.err
+	k.mu.Unlock()
+	if err != nil {
+		h.Send(session.Failed{Err: err})
+	}
+}
+
+// failure returns why the session broke, or nil.
+func (k *link) failure() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.err
 }
 
 // failed reports whether the agent stopped by itself.
@@ -70,6 +109,9 @@ func (a *Agent) events(ctx context.Context, from dsh.Seq, wait bool) iter.Seq2[d
 				if wait && l != nil && l.handle.Rested() {
 					continue
 				}
+				if wait && l != nil && l.link.failure() != nil {
+					yield(dsh.Event{}, a.lost(l))
+				}
 				return
 			}
 			for ev := range dsh.Expand(packed) {
@@ -116,7 +158,7 @@ func (a *Agent) stored(ctx context.Context) (dsh.SessionHeader, []dsh.Event, err
 			return l.log.Header(), events, err
 		}
 		header, events, err := a.rt.look(ctx, a.session)
-		if errors.Is(err, ErrInUse) && a.settled() != nil {
+		if errors.Is(err, ErrInUse) && a.settled(ctx) != nil {
 			continue
 		}
 		return header, events, err
@@ -124,9 +166,11 @@ func (a *Agent) stored(ctx context.Context) (dsh.SessionHeader, []dsh.Event, err
 }
 
 // settled returns the life of an agent that nobody is bringing back any more.
-func (a *Agent) settled() *life {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (a *Agent) settled(ctx context.Context) *life {
+	if a.turning.take(ctx) != nil {
+		return nil
+	}
+	defer a.turning.let()
 	return a.life.Load()
 }
 

@@ -8,8 +8,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/dsh-actor/dsh-actor/actors/agent"
 	"github.com/dsh-actor/dsh-actor/actors/session"
 	"github.com/dsh-actor/dsh-actor/dsh"
@@ -227,10 +225,10 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 		}
 	}
 	gone := make(chan struct{})
-	l := &life{rt: a.rt, log: log, sessionGone: gone}
+	l := &life{rt: a.rt, log: log, sessionGone: gone, link: &link{}}
 	l.session = session.Spawn(a.rt.system.Root, a.rt.props.session, session.Config{
 		Log: log, Volatile: a.rt.opts.Store.Volatile(), Loaded: events, Gone: gone, Logger: a.rt.opts.Logger,
-		Owner: func() *actor.PID { return l.handle.PID() },
+		Failed: l.link.broke,
 	})
 	a.spawn(l, source, machine)
 	return nil
@@ -262,14 +260,17 @@ func (a *Agent) spawn(l *life, source hook.Source, machine *loop.Machine) {
 		}
 	}
 	l.handle = agent.Spawn(a.rt.system.Root, a.rt.props.agent, cfg, l.sessionGone)
+	l.link.own(l.handle)
 	a.life.Store(l)
 }
 
 // reopen gives an agent that failed or is passive a new life on its log.
 // Whatever turn was open is closed as interrupted.
 func (a *Agent) reopen(ctx context.Context) (*life, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	if err := a.turning.take(ctx); err != nil {
+		return nil, err
+	}
+	defer a.turning.let()
 	old := a.life.Load()
 	if a.disposed {
 		return nil, ErrDisposed
@@ -280,6 +281,13 @@ func (a *Agent) reopen(ctx context.Context) (*life, error) {
 	}
 	if !old.failed() {
 		return old, nil // somebody else was here first
+	}
+	if old.link.failure() != nil {
+		select {
+		case <-old.sessionGone:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	select {
 	case <-old.sessionGone:
@@ -300,19 +308,20 @@ func (a *Agent) reopen(ctx context.Context) (*life, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := &life{rt: old.rt, log: old.log, session: old.session, sessionGone: old.sessionGone}
+	next := &life{rt: old.rt, log: old.log, session: old.session, sessionGone: old.sessionGone, link: old.link}
 	a.spawn(next, hook.Resume, machine)
 	return next, nil
 }
 
-// wake brings a passive agent back; the caller holds mu.
+// wake brings a passive agent back; the caller holds the latch.
 func (a *Agent) wake(ctx context.Context) error {
 	const goesOn = hook.Source("")
-	err := a.load(ctx, goesOn)
-	if err == nil {
-		a.requested = false
+	if err := a.load(ctx, goesOn); err != nil {
+		return err
 	}
-	return err
+	a.requested = false
+	a.rt.found(a)
+	return nil
 }
 
 // load starts a life on the stored log.
@@ -323,10 +332,22 @@ func (a *Agent) load(ctx context.Context, source hook.Source) error {
 	}
 	events, err := log.Read(ctx, 0, 0)
 	if err == nil {
+		a.requested = a.requested && !requestedSince(events, a.slept)
 		err = a.start(ctx, source, log, events)
 	}
 	if err != nil {
 		_ = log.Close()
 	}
 	return err
+}
+
+// requestedSince reports whether somebody sent a request behind the first n
+// events.
+func requestedSince(events []dsh.Event, n dsh.Seq) bool {
+	for i := len(events) - 1; i >= 0 && events[i].Seq >= n; i-- {
+		if _, ok := events[i].Data.(dsh.RequestHeader); ok {
+			return true
+		}
+	}
+	return false
 }

@@ -14,6 +14,10 @@ import (
 	"github.com/dsh-actor/dsh-actor/internal/loop"
 )
 
+// patience bounds the waits for a session that is in use. One that is for longer
+// belongs to another process, and whoever resumes it next finds out.
+const patience = 4 * time.Second
+
 // notify tells the parent how a background child settled: an idle parent gets a
 // turn for it, a busy one finds it in its next step. A parent that is coming to
 // its end, or that cancelled the child itself, is not woken. One that is not
@@ -23,7 +27,7 @@ func (c *Child) notify(o delegation.Outcome, name dsh.MessageID) {
 	m := delegation.Notice(c.session, c.spec.Label, o)
 	m.ID = name
 	id := c.parentSession()
-	for {
+	for wait := time.Millisecond; ; wait *= 2 {
 		if parent := c.rt.live(id); parent != nil {
 			if c.tell(ctx, parent, m) {
 				return
@@ -36,8 +40,8 @@ func (c *Child) notify(o delegation.Outcome, name dsh.MessageID) {
 			return
 		}
 		err := c.rt.leaveFor(ctx, id, m)
-		if errors.Is(err, session.ErrInUse) {
-			time.Sleep(time.Millisecond) // it is being opened or closed
+		if errors.Is(err, session.ErrInUse) && wait < patience {
+			time.Sleep(wait) // it is being opened or closed
 			continue
 		}
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -34,6 +35,7 @@ type passivation struct {
 
 	mu      sync.Mutex
 	timer   *time.Timer
+	due     time.Time // of the timer
 	closed  bool
 	looking sync.WaitGroup
 }
@@ -56,8 +58,14 @@ func (p *passivation) armFor(wait time.Duration) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.timer == nil && !p.closed {
-		p.timer = time.AfterFunc(wait, p.look)
+	due := time.Now().Add(wait)
+	switch {
+	case p.closed:
+	case p.timer == nil:
+		p.timer, p.due = time.AfterFunc(wait, p.look), due
+	case due.Before(p.due) && p.timer.Stop(): // who was looked at is due before who has just come to rest
+		p.timer.Reset(wait)
+		p.due = due
 	}
 }
 
@@ -87,6 +95,7 @@ func (p *passivation) look() {
 	defer p.looking.Done()
 	now, soonest := time.Now(), time.Duration(-1)
 	var some sync.WaitGroup
+	var failed atomic.Bool
 	slots := make(chan struct{}, atOnce)
 	for _, a := range p.rt.Agents() {
 		l := a.life.Load()
@@ -106,12 +115,16 @@ func (p *passivation) look() {
 		slots <- struct{}{}
 		some.Go(func() {
 			defer func() { <-slots }()
-			if err := a.Passivate(p.ctx); err != nil && !errors.Is(err, ErrBusy) {
+			if err := a.Passivate(p.ctx); err != nil && !errors.Is(err, ErrBusy) && !errors.Is(err, ErrDisposed) {
 				p.rt.opts.Logger.Warn("agent stays in memory", zap.String("agent", string(a.id)), zap.Error(err))
+				failed.Store(true) // it is at rest, so that nothing else would look again
 			}
 		})
 	}
 	some.Wait()
+	if failed.Load() && soonest < 0 {
+		soonest = p.after
+	}
 	if soonest >= 0 {
 		p.armFor(soonest)
 	}
@@ -123,8 +136,10 @@ func (p *passivation) look() {
 // back; until then its session may be opened by somebody else, and calls fail
 // with [ErrInUse] as long as it is.
 func (a *Agent) Passivate(ctx context.Context) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	if err := a.turning.take(ctx); err != nil {
+		return err
+	}
+	defer a.turning.let()
 	l := a.life.Load()
 	switch {
 	case a.disposed:
@@ -145,7 +160,8 @@ func (a *Agent) Passivate(ctx context.Context) error {
 	}
 	reply := make(chan agent.Passivated, 1)
 	l.handle.Send(agent.Passivate{Next: durable.Next, Reply: reply})
-	answer, err := await(ctx, a, l, reply)
+	// The agent answers at once, and once it has agreed there is no way back.
+	answer, err := await(context.WithoutCancel(ctx), a, l, reply)
 	if err != nil {
 		return err
 	}
@@ -154,7 +170,7 @@ func (a *Agent) Passivate(ctx context.Context) error {
 	}
 	<-l.handle.Gone()
 	<-l.sessionGone
-	a.requested, a.pending = answer.Requested, answer.Pending
+	a.slept, a.requested, a.pending = durable.Next, answer.Requested, answer.Pending
 	a.life.Store(nil)
 	return l.handle.Closed()
 }

@@ -52,7 +52,8 @@ func (o Outcome) Err() error {
 // Run sends a prompt and waits for the end of its turn. When ctx ends first,
 // the prompt is withdrawn (see [Prompt.Withdraw]) and Run returns ctx's error
 // at once; [Agent.WaitIdle] waits for the rest. The error is about the agent;
-// how the turn ended is in the outcome.
+// how the turn ended is in the outcome. With [ErrNotDurable] there is an outcome
+// all the same.
 func (a *Agent) Run(ctx context.Context, prompt string) (Outcome, error) {
 	return a.RunMessage(ctx, dsh.UserText(prompt))
 }
@@ -116,11 +117,14 @@ func (a *Agent) send(ctx context.Context, m *dsh.Message) (*Prompt, error) {
 func (p *Prompt) ID() dsh.MessageID { return p.id }
 
 // Wait waits for the end of the turn that took the prompt, or until the prompt
-// was withdrawn. A ctx that ends stops the waiting only.
+// was withdrawn. When it returns nil the outcome is in the log for good;
+// [ErrNotDurable] says that a crash may still undo it. A ctx that ends stops the
+// waiting only.
 func (p *Prompt) Wait(ctx context.Context) (Outcome, error) {
 	o, err := await(ctx, p.agent, p.life, p.outcome)
 	if err == nil {
 		p.outcome <- o // whoever waits again gets it, too
+		err = p.agent.durable(ctx, p.life)
 	}
 	return Outcome(o), err
 }
@@ -132,6 +136,9 @@ func (p *Prompt) Withdraw(ctx context.Context) error {
 	reply := make(chan agent.Done, 1)
 	p.life.handle.Send(p.withdrawal(reply))
 	_, err := await(ctx, p.agent, p.life, reply) // not being there any more is no error
+	if err != nil && p.life.handle.Rested() {
+		return nil // nor is a turn that was over when the agent was passivated
+	}
 	return err
 }
 

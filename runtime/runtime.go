@@ -50,6 +50,9 @@ var (
 	ErrNotFound = session.ErrNotFound
 	// ErrInUse: somebody else has the session open.
 	ErrInUse = session.ErrInUse
+	// ErrStale: somebody else has taken the session over while the agent had it.
+	// What it did since then is not in the log; the next call opens it again.
+	ErrStale = session.ErrStale
 )
 
 // Options of a runtime. The zero value works for agents that need no model.
@@ -95,7 +98,7 @@ type Runtime struct {
 	shared  agent.Shared
 	hooks   *hook.Set
 	tools   *tool.Registry
-	brief   sync.Mutex // held by who has a stored log open just to look or to add to it
+	brief   latch // held by who has a stored log open just to look or to add to it
 	watch   []delegation.Observer
 	tree    tree
 	telling telling
@@ -284,6 +287,14 @@ func (rt *Runtime) settle(id dsh.AgentID, a *Agent) error {
 	return nil
 }
 
+// found makes a the agent that has its session open: while it was passive,
+// another one may have been.
+func (rt *Runtime) found(a *Agent) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.sessions[a.session] = a
+}
+
 func (rt *Runtime) forget(a *Agent) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -298,8 +309,10 @@ func (rt *Runtime) forget(a *Agent) {
 // openLog opens a stored log for an agent. Whoever has it open for a moment only
 // is waited for.
 func (rt *Runtime) openLog(ctx context.Context, id dsh.SessionID) (session.Log, error) {
-	rt.brief.Lock()
-	defer rt.brief.Unlock()
+	if err := rt.brief.take(ctx); err != nil {
+		return nil, err
+	}
+	defer rt.brief.let()
 	return rt.opts.Store.Open(ctx, id)
 }
 
@@ -328,8 +341,10 @@ func (rt *Runtime) revival(id dsh.SessionID, claim bool) (waited bool, over func
 
 // briefly opens a stored log, hands it to use and closes it.
 func (rt *Runtime) briefly(ctx context.Context, id dsh.SessionID, use func(session.Log) error) error {
-	rt.brief.Lock()
-	defer rt.brief.Unlock()
+	if err := rt.brief.take(ctx); err != nil {
+		return err
+	}
+	defer rt.brief.let()
 	log, err := rt.opts.Store.Open(ctx, id)
 	if err != nil {
 		return err

@@ -102,7 +102,8 @@ func (h *host) Receive(c actor.Context) {
 	case session.Flushed:
 		h.feed(c, loop.Synced{Pos: msg.Pos, Err: msg.Err})
 	case session.Failed:
-		panic(msg.Err)
+		h.fail(c, msg.Err)
+		return
 	case toolpool.Result:
 		h.feed(c, loop.Ran{Pos: msg.Pos, Call: msg.Index, Outcome: h.outcome(msg)})
 	case Maintain:
@@ -451,10 +452,14 @@ func (h *host) rescue(c actor.Context) {
 	if !ok {
 		err = fmt.Errorf("%v", v)
 	}
+	h.fail(c, err, zap.ByteString("stack", debug.Stack()))
+}
+
+// fail stops an agent that cannot go on.
+func (h *host) fail(c actor.Context, err error, more ...zap.Field) {
 	err = fmt.Errorf("agent %s failed: %w", h.cfg.Initiator.Agent, err)
-	h.cfg.Logger.Error("agent failed", zap.String("agent", string(h.cfg.Initiator.Agent)),
-		zap.String("state", h.m.State()), zap.Stringer("pos", h.m.Pos()),
-		zap.Error(err), zap.ByteString("stack", debug.Stack()))
+	h.cfg.Logger.Error("agent failed", append(more, zap.String("agent", string(h.cfg.Initiator.Agent)),
+		zap.String("state", h.m.State()), zap.Stringer("pos", h.m.Pos()), zap.Error(err))...)
 	h.unsent, h.known, h.front, h.replies = nil, nil, nil, nil // whoever waits sees the agent go
 	h.handle.failure.Store(&err)
 	c.Stop(c.Self())
@@ -467,6 +472,9 @@ func (h *host) stopped() {
 	}
 	if h.stream != nil {
 		h.handle.root.Send(h.stream, llm.Abort{Cause: h.handle.Err()})
+	}
+	if h.handle.Failure() != nil {
+		h.handle.root.Send(h.cfg.Pool, toolpool.Abort{ReplyTo: h.self}) // what is queued must not begin
 	}
 	for _, reply := range h.disposal {
 		reply <- ErrGone

@@ -86,6 +86,7 @@ type (
 		Closed  bool
 	}
 
-	// Failed tells the agent that the session broke and stopped.
+	// Failed tells the agent that the session broke and stops: through a bug, or
+	// because its log was lost to a later owner (see [Lost]).
 	Failed struct{ Err error }
 )

@@ -18,8 +18,9 @@ type Config struct {
 	// Loaded is what the log holds already, to derive the history from. The
 	// session does not keep it.
 	Loaded []dsh.Event
-	// Owner gives the agent to tell of a failure; nil tells nobody.
-	Owner func() *actor.PID
+	// Failed is called once if the session breaks, on its goroutine and before
+	// it stops; nil is allowed.
+	Failed func(err error)
 	// Gone is closed when the session stopped, whatever the reason; nil is
 	// allowed.
 	Gone chan<- struct{}
@@ -128,7 +129,7 @@ func (s *session) append(c actor.Context, events []dsh.Event) {
 	if s.cfg.Volatile {
 		fence := Fence{Epoch: s.epoch, Next: s.stored}
 		if err := s.cfg.Log.Append(noContext, fence, events); err != nil {
-			panic(fmt.Sprintf("session: append %d: %v", events[0].Seq, err))
+			panic(fmt.Errorf("append %d: %w", events[0].Seq, err))
 		}
 		s.stored = s.next
 	} else {
@@ -193,16 +194,22 @@ func (s *session) rescue(c actor.Context) {
 	if v == nil {
 		return
 	}
-	err := fmt.Errorf("session: %v", v)
-	s.cfg.Logger.Error("session failed", zap.String("session", string(s.cfg.Log.Header().ID)),
-		zap.Error(err), zap.ByteString("stack", debug.Stack()))
+	err, ok := v.(error)
+	if !ok {
+		err = fmt.Errorf("%v", v)
+	}
+	s.fail(c, fmt.Errorf("session: %w", err), zap.ByteString("stack", debug.Stack()))
+}
+
+// fail stops a session that cannot go on. Whoever waits is told, and its agent.
+func (s *session) fail(c actor.Context, err error, more ...zap.Field) {
+	s.cfg.Logger.Error("session failed", append(more,
+		zap.String("session", string(s.cfg.Log.Header().ID)), zap.Error(err))...)
 	if s.writer != nil {
 		s.writer.fail(c, err)
 	}
-	if s.cfg.Owner != nil {
-		if owner := s.cfg.Owner(); owner != nil {
-			c.Send(owner, Failed{Err: err})
-		}
+	if s.cfg.Failed != nil {
+		s.cfg.Failed(err)
 	}
 	c.Stop(c.Self())
 }

@@ -111,7 +111,8 @@ func newFixture(t *testing.T, volatile bool) *fixture {
 	}
 	f.agent = f.system.Root.Spawn(actor.PropsFromFunc(f.record, workers.Mailbox()))
 	f.session = session.Spawn(f.system.Root, session.Props(workers.Mailbox()), session.Config{
-		Log: f.disk, Volatile: volatile, Gone: f.gone, Owner: func() *actor.PID { return f.agent },
+		Log: f.disk, Volatile: volatile, Gone: f.gone,
+		Failed: func(err error) { f.system.Root.Send(f.agent, session.Failed{Err: err}) },
 	})
 	t.Cleanup(func() {
 		f.system.Root.Stop(f.session)

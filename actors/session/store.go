@@ -20,6 +20,12 @@ var (
 	ErrStale = errors.New("session log has a later owner")
 )
 
+// Lost reports whether a store refused a write for good: the log is somebody
+// else's by now, or closed. Whoever meets that has to open the log again.
+func Lost(err error) bool {
+	return errors.Is(err, ErrStale) || errors.Is(err, ErrConflict) || errors.Is(err, ErrClosed)
+}
+
 // A Store keeps session logs. It is safe for concurrent use.
 type Store interface {
 	// Create makes an empty log and opens it. The header's ID must be free

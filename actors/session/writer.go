@@ -170,6 +170,10 @@ func (s *session) wrote(c actor.Context, done wrote) {
 	}
 	if done.err != nil {
 		err := fmt.Errorf("session: write: %w", done.err)
+		if Lost(err) && len(w.closing) == 0 {
+			s.fail(c, err) // trying again would never help
+			return
+		}
 		if w.failures++; len(w.asked)+len(w.closing) == 0 && w.failures == 1 {
 			s.cfg.Logger.Warn("session is behind", zap.String("session", string(s.cfg.Log.Header().ID)), zap.Error(err))
 		}

@@ -76,7 +76,7 @@ func NewAgent(t testing.TB, o Options) *Agent {
 	a := &Agent{t: t, system: system, closed: gone, log: log}
 	a.session = session.Spawn(system.Root, session.Props(mailbox), session.Config{
 		Log: log, Volatile: o.Store.Volatile(), Gone: gone,
-		Owner: func() *actor.PID { return a.PID() },
+		Failed: func(err error) { a.Send(session.Failed{Err: err}) },
 	})
 	a.Handle = agent.Spawn(system.Root, agent.Props(mailbox), &agent.Config{
 		Initiator: dsh.Initiator{Agent: "a", Session: "s", Root: "a"},
