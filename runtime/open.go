@@ -217,7 +217,9 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 	if err != nil {
 		return err
 	}
-	a.depth = max(a.depth, log.Header().DelegationDepth)
+	if depth := log.Header().DelegationDepth; depth > a.depth { // of a child that is resumed for itself, once
+		a.depth = depth
+	}
 	if a.child != nil {
 		a.child.first, a.child.began = length(events), beginning(events)
 		if adopt := a.rt.opts.Delegation.Adopt; adopt != nil {
