@@ -15,6 +15,7 @@ import (
 	"github.com/dsh-actor/dsh-actor/actors/llm"
 	"github.com/dsh-actor/dsh-actor/actors/llm/script"
 	"github.com/dsh-actor/dsh-actor/actors/session"
+	"github.com/dsh-actor/dsh-actor/delegation"
 	"github.com/dsh-actor/dsh-actor/dsh"
 	"github.com/dsh-actor/dsh-actor/internal/actortest/loglaw"
 	"github.com/dsh-actor/dsh-actor/runtime"
@@ -89,7 +90,11 @@ type connection struct {
 func (c *connection) Header() dsh.SessionHeader  { return c.row.header }
 func (c *connection) Epoch() session.Epoch       { return c.epoch }
 func (c *connection) Sync(context.Context) error { return nil }
-func (c *connection) Close() error               { return nil }
+
+func (c *connection) Close() error {
+	time.Sleep(50 * time.Millisecond)
+	return nil
+}
 
 func (c *connection) Append(_ context.Context, fence session.Fence, events []dsh.Event) error {
 	time.Sleep(time.Millisecond)
@@ -360,4 +365,97 @@ func tallyLog(events []dsh.Event) (messages map[dsh.MessageID]int, calls map[dsh
 		}
 	}
 	return messages, calls
+}
+
+// A session that breaks tells whoever has its agent's place by then.
+func TestASessionBreaksUnderASuccessor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := &database{}
+		one, two := newMachine(t, d, "one"), newMachine(t, d, "two")
+		defer stop(t, one.Runtime)
+		a, err := one.Create(t.Context(), runtime.Spec{
+			ID: "a", Session: "s", Provider: "mock", Model: "m", Observer: &breaker{at: dsh.TypeStepEnd},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Run(t.Context(), "hello"); err == nil {
+			t.Error("the agent did not break")
+		}
+		if o, err := a.Run(t.Context(), "hello"); err != nil || !o.OK() {
+			t.Errorf("its successor: %+v, %v", o, err)
+		}
+		two.resume(t)
+		stop(t, two.Runtime)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if _, err := a.Run(ctx, "hello"); !errors.Is(err, runtime.ErrStale) {
+			t.Errorf("Run = %v", err)
+		}
+		if o, err := a.Run(ctx, "hello"); err != nil || !o.OK() {
+			t.Errorf("the next: %+v, %v", o, err)
+		}
+	})
+}
+
+// A background child whose parent lost its session to a process that keeps it
+// comes to its end all the same; whoever resumes the parent finds the notice.
+func TestAChildSettlesWhenItsParentIsElsewhere(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		disk := newMoody(&dice{rng: rand.New(rand.NewPCG(1, 1))})
+		rt, err := runtime.New(runtime.Options{Store: disk, Providers: map[string]llm.Provider{
+			"mock": script.Repeat(script.Options{}, append(script.Response{script.Delay{For: time.Minute}}, script.Text("yes", 1)...)),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := rt.Create(t.Context(), runtime.Spec{ID: "a", Session: "s", Provider: "mock", Model: "m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := a.Spawn(t.Context(), runtime.ChildSpec{Label: "job", Background: true})
+		if err == nil {
+			err = c.Begin(t.Context(), dsh.UserText("go"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		disk.lose()
+		if err := a.Inject(t.Context(), dsh.UserText("lost")); !session.Lost(err) {
+			t.Errorf("Inject = %v", err)
+		}
+		synctest.Wait()
+		log, err := disk.Open(t.Context(), "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if o, err := c.Wait(ctx); err != nil || o.Kind != delegation.Completed {
+			t.Errorf("the child: %+v, %v", o, err)
+		}
+		if err := rt.Close(ctx); err != nil && !session.Lost(err) {
+			t.Error(err)
+		}
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+		again, err := runtime.New(runtime.Options{Store: disk})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop(t, again)
+		a, err = again.Resume(t.Context(), "s", runtime.Spec{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := a.State(t.Context())
+		if err != nil || len(s.Inbox.NextStep) != 1 {
+			t.Fatalf("%+v, %v", s.Inbox, err)
+		}
+		if kind, from := delegation.Sender(s.Inbox.NextStep[0]); kind != delegation.SettledSource || from != c.Session() {
+			t.Errorf("a message by %v %v", kind, from)
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -126,10 +127,11 @@ type sleeper struct {
 //   - a message that was acknowledged is in the log once, one that was not at
 //     most once;
 //   - the log obeys its laws, and a return leaves no session/end-seed;
+//   - an agent asks its own model, whatever others did meanwhile;
 //   - every call is answered, and no goroutine is left.
 func TestPassivationLaws(t *testing.T) {
 	passes, foreign := 0, 0
-	seeds(t, 200, func(t *testing.T, seed uint64) {
+	seeds(t, 60, func(t *testing.T, seed uint64) {
 		s := newSleeper(t, seed)
 		s.live()
 		passes += s.passes
@@ -150,7 +152,7 @@ func newSleeper(t *testing.T, seed uint64) *sleeper {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.rt = s.start(set.Tools(), append(set.Hooks(), s), time.Duration(1+d.roll(400))*time.Millisecond)
+	s.rt = s.start("m", set.Tools(), append(set.Hooks(), s), time.Duration(1+d.roll(400))*time.Millisecond)
 	spec := runtime.Spec{ID: "a", Session: "s", Provider: "mock", Model: "m"}
 	if s.a, err = s.rt.Create(t.Context(), spec); err != nil {
 		t.Fatal(err)
@@ -167,12 +169,16 @@ func (s *sleeper) SessionStart(_ context.Context, a hook.Agent, _ hook.Source) e
 	return nil
 }
 
-func (s *sleeper) start(tools []tool.Tool, hooks []any, after time.Duration) *runtime.Runtime {
+// start starts a runtime whose agents have a model.
+func (s *sleeper) start(model string, tools []tool.Tool, hooks []any, after time.Duration) *runtime.Runtime {
 	rt, err := runtime.New(runtime.Options{
 		Store: s.disk, Tools: tools, Hooks: hooks, PassivateAfter: after,
 		Providers: map[string]llm.Provider{"mock": brain(func(_ dsh.Initiator, req *dsh.Request) script.Response {
 			if err := dsh.CheckRequest(req.Messages); err != nil {
 				s.t.Error(err)
+			}
+			if m := req.Header.Config.Model; m != model {
+				s.t.Errorf("request %v goes to %s instead of %s", req.Pos, m, model)
 			}
 			wait := script.Response{script.Delay{For: time.Duration(s.d.roll(100)) * time.Millisecond}}
 			if len(req.Messages) < 20 && s.d.roll(4) == 0 {
@@ -325,7 +331,7 @@ func (s *sleeper) do() error {
 // visit is another process that takes the session while the agent is passive,
 // does a turn, and gives it back.
 func (s *sleeper) visit() error {
-	other := s.start(nil, nil, -1)
+	other := s.start("another", nil, nil, -1)
 	b, err := other.Resume(context.Background(), "s", runtime.Spec{Provider: "mock", Model: "another"})
 	if err == nil {
 		s.mu.Lock()
@@ -374,4 +380,52 @@ func readStored(store session.Store, id dsh.SessionID) (dsh.SessionHeader, []dsh
 	}
 	events, err := log.Read(context.Background(), 0, 0)
 	return log.Header(), slices.Clone(events), errors.Join(err, log.Close())
+}
+
+// leaving ends when it is waited for again.
+type leaving struct {
+	context.Context
+	waits atomic.Int64
+}
+
+func (l *leaving) Done() <-chan struct{} {
+	done := make(chan struct{})
+	if l.waits.Add(1) > 1 {
+		close(done)
+	}
+	return done
+}
+
+func (l *leaving) Err() error {
+	if l.waits.Load() > 1 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// An agent that has agreed to go is gone for good, whatever became of who asked
+// it: the next call brings it back.
+func TestWhoAsksForPassivationMayLeave(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, runtime.Options{PassivateAfter: -1}, script.Text("one", 1))
+		a := w.agent(t, runtime.Spec{ID: "a"})
+		p, err := a.Start(t.Context(), dsh.UserText("first"))
+		if err == nil {
+			err = a.WaitIdle(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Passivate(&leaving{Context: t.Context()}); err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if err := p.Withdraw(t.Context()); err != nil {
+			t.Errorf("withdrawing a prompt of a passive agent: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if s, err := a.State(ctx); err != nil || s.LastTurn != 1 {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
 }
