@@ -266,7 +266,9 @@ func (f *fragile) ask(ctx context.Context, a *runtime.Agent, name string) {
 		0: func() error { return a.Followup(ctx, m) },
 		1: func() error { return a.Steer(ctx, m) },
 		2: func() error { return a.Inject(ctx, m) },
-		3: func() error { return a.Do(ctx, runtime.Cancel(dsh.Cause{Kind: dsh.CauseUser}, false), runtime.Followup(m)) },
+		3: func() error {
+			return a.Do(ctx, runtime.Cancel(dsh.Cause{Kind: dsh.CauseUser}, false), runtime.Followup(m))
+		},
 	}
 	switch n := f.d.roll(8); n {
 	case 0, 1, 2, 3:
