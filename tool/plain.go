@@ -157,8 +157,15 @@ func plainValue(json []byte) (kind string, after []byte) {
 		return "", json
 	}
 	n := bytes.IndexFunc(json, func(r rune) bool { return !strings.ContainsRune("0123456789+-.eE", r) })
-	if bytes.ContainsAny(json[:n], ".eE") {
+	switch number := json[:n]; {
+	case n > plainDigits || bytes.ContainsAny(number, "eE"): // may be more than a float64 holds
+		return "", json
+	case bytes.IndexByte(number, '.') >= 0:
 		return "number", json[n:]
 	}
 	return "integer", json[n:]
 }
+
+// plainDigits is a length of numbers without an exponent that every float64
+// holds.
+const plainDigits = 300

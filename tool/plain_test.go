@@ -2,6 +2,7 @@ package tool
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -24,10 +25,12 @@ func TestPlainFits(t *testing.T) {
 	}
 	for args, want := range map[string]bool{
 		`{"s":"x"}`: true, ` { "s" : "x" , "n" : 1.5 , "i" : -3 , "b" : true } `: true,
-		`{"s":"a\"b\\","n":1}`: true, `{"n":1e3,"s":""}`: true, `{"s":"x","b":false}`: true,
+		`{"s":"a\"b\\","n":1}`: true, `{"n":1.25,"s":""}`: true, `{"s":"x","b":false}`: true,
 		`{}`: false, `{"n":1}`: false, `{"s":1}`: false, `{"s":"x","i":1.5}`: false, `{"s":"x","b":"true"}`: false,
 		`{"s":"x","other":1}`: false, `{"s":null}`: false, `{"s":["x"]}`: false, `{"s":"x","s":"y"}`: false,
 		`{"s":"x"`: false, `[]`: false, `"s"`: false, ``: false, `null`: false, `{"\u0073":"x"}`: false,
+		`{"s":"x","n":1e3}`: false, `{"s":"x","n":1E4444}`: false, // left to the validator, which knows what a float64 holds
+		`{"s":"x","i":` + strings.Repeat("9", 300) + `}`: true, `{"s":"x","i":` + strings.Repeat("9", 301) + `}`: false,
 	} {
 		if got := p.plain.fits(json.RawMessage(args)); got != want {
 			t.Errorf("%s: fits = %v, want %v", args, got, want)
@@ -61,7 +64,7 @@ func TestOnlyFlatSchemasArePlain(t *testing.T) {
 
 // Whatever the plain form recognises, the validator accepts.
 func FuzzPlain(f *testing.F) {
-	for _, s := range []string{`{"s":"x"}`, `{"s":"x","n":1.0,"i":1,"b":true}`, `{"s":"\\\"","i":-0}`, `{"s":"x","i":1e2}`, `{"s":"","i":99999999999999999999}`} {
+	for _, s := range []string{`{"s":"x"}`, `{"s":"x","n":1.0,"i":1,"b":true}`, `{"s":"\\\"","i":-0}`, `{"s":"x","i":1e2}`, `{"s":"","i":99999999999999999999}`, `{"s":"x","n":1.04E4444}`} {
 		f.Add([]byte(s))
 	}
 	p := compiled(f, flat)
