@@ -27,7 +27,7 @@ func (s *shot) configured(text string) *shot {
 func TestProvidersTest(t *testing.T) {
 	ping := dsh.ToolCall{ID: "c", Name: "ping", Arguments: `{"word":"ready"}`}
 	full := llmtest.Text("ready").Reasoning("hm").ToolCalls(ping).Usage(10, 5, 3)
-	limits := "\n    first_byte_timeout: 50ms\n    idle_timeout: 50ms\n"
+	limits := "\n    first_byte_timeout: 500ms\n    idle_timeout: 500ms\n" // of those that hang
 	for _, tt := range []struct {
 		name string
 		resp llmtest.Response
@@ -61,7 +61,11 @@ func TestProvidersTest(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newShot(t)
 			srv := llmtest.NewServer(t, tt.resp)
-			s.configured("providers:\n  mine:\n    base_url: " + srv.URL + "\n    default_model: m" + limits)
+			text := "providers:\n  mine:\n    base_url: " + srv.URL + "\n    default_model: m"
+			if tt.err == "TIMEOUT" {
+				text += limits
+			}
+			s.configured(text)
 			code := exitOK
 			if tt.err != "" {
 				code = exitFailed
@@ -115,7 +119,7 @@ func TestProvidersTestEnds(t *testing.T) {
 	srv := llmtest.NewServer(t, llmtest.Text("a").StallAfter(2), llmtest.Text("a").StallAfter(2))
 	text := "providers: {mine: {base_url: '" + srv.URL + "', default_model: m}}\n"
 	s.configured(text)
-	s.want(exitFailed, "providers", "test", "mine", "--timeout", "50ms")
+	s.want(exitFailed, "providers", "test", "mine", "--timeout", "500ms")
 	s.says(&s.out, "failed: TIMEOUT")
 	s = later.configured(text)
 	s.begin("providers", "test", "mine")
