@@ -90,12 +90,12 @@ func TestShellEnvironment(t *testing.T) {
 }
 
 func TestShellTimeout(t *testing.T) {
-	k := newKit(t, Options{ShellTimeout: 300 * time.Millisecond, MaxShellTimeout: time.Second, KillDelay: 200 * time.Millisecond})
+	k := newKit(t, Options{ShellTimeout: 800 * time.Millisecond, MaxShellTimeout: time.Second, KillDelay: 200 * time.Millisecond})
 	start := time.Now()
-	k.refuse(CodeTimeout, Shell, args{"command": "echo begun; sleep 100"}, "stopped after 300ms", "begun\n", "at most 1")
+	k.refuse(CodeTimeout, Shell, args{"command": "echo begun; sleep 100"}, "stopped after 800ms", "begun\n", "at most 1")
 	k.refuse(CodeTimeout, Shell, args{"command": "sleep 100", "timeout_seconds": 5000}, "stopped after 1s")
 	// One that ignores SIGTERM is killed.
-	k.refuse(CodeTimeout, Shell, args{"command": "trap '' TERM; while :; do sleep 0.05; done"}, "stopped after 300ms")
+	k.refuse(CodeTimeout, Shell, args{"command": "trap '' TERM; while :; do sleep 0.05; done"}, "stopped after 800ms")
 	if took := time.Since(start); took > soon {
 		t.Errorf("took %v", took)
 	}
@@ -233,6 +233,7 @@ func TestShellBoundedOutput(t *testing.T) {
 		!strings.Contains(own.Message, "bytes dropped") {
 		t.Errorf("got %v", err)
 	}
+	k = newKit(t, Options{MaxOutput: 1000})
 	res, err := k.call(t.Context(), Shell, args{"command": "echo first; yes | head -n 100000; echo last"})
 	if err != nil {
 		t.Fatal(err)
