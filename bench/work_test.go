@@ -83,8 +83,12 @@ type talk interface {
 // validated, every chunk an event, the log in memory.
 func onRuntime(tb testing.TB, w work) place {
 	tb.Helper()
-	store := memory.New()
-	return runtimePlace{newRuntime(tb, w, store), store}
+	return onStore(tb, w, memory.New())
+}
+
+func onStore(tb testing.TB, w work, s store) place {
+	tb.Helper()
+	return runtimePlace{newRuntime(tb, w, s), s}
 }
 
 func newRuntime(tb testing.TB, w work, store session.Store) *runtime.Runtime {
@@ -108,7 +112,13 @@ func newRuntime(tb testing.TB, w work, store session.Store) *runtime.Runtime {
 
 type runtimePlace struct {
 	rt    *runtime.Runtime
-	store *memory.Store
+	store store
+}
+
+// A store is one that conversations can be taken out of again.
+type store interface {
+	session.Store
+	session.Deleter
 }
 
 func (p runtimePlace) open(tb testing.TB) talk {
@@ -127,7 +137,7 @@ func (p runtimePlace) close(tb testing.TB) {
 
 type runtimeTalk struct {
 	a     *runtime.Agent
-	store *memory.Store
+	store session.Deleter
 }
 
 func (t runtimeTalk) turn(tb testing.TB) {

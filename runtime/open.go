@@ -230,7 +230,7 @@ func (a *Agent) start(ctx context.Context, source hook.Source, log session.Log, 
 	l := &life{rt: a.rt, log: log, sessionGone: gone, link: &link{}}
 	l.session = session.Spawn(a.rt.system.Root, a.rt.props.session, session.Config{
 		Log: log, Volatile: a.rt.opts.Store.Volatile(), Loaded: events, Gone: gone, Logger: a.rt.opts.Logger,
-		Failed: l.link.broke,
+		Failed: l.link.broke, Run: a.rt.write,
 	})
 	a.spawn(l, source, machine)
 	return nil

@@ -91,6 +91,8 @@ type Runtime struct {
 	opts    Options
 	system  *actor.ActorSystem
 	workers *dispatch.Pool
+	writers *dispatch.Pool
+	write   func(work func()) // on one of the writers
 	pool    *actor.PID
 	gates   []*admission.Provider
 	served  map[string]llm.Provider // behind their gates
@@ -154,6 +156,8 @@ func New(opts Options) (*Runtime, error) {
 		agents: map[dsh.AgentID]*Agent{}, sessions: map[dsh.SessionID]*Agent{},
 		reviving: map[dsh.SessionID]chan struct{}{},
 	}
+	rt.writers = dispatch.NewWaiting()
+	rt.write = rt.writers.Run
 	rt.props.agent, rt.props.session = agent.Props(workers.Mailbox()), session.Props(workers.Inline())
 	rt.rest.init(rt, opts.PassivateAfter)
 	rt.shared = agent.Shared{
@@ -251,6 +255,7 @@ func (rt *Runtime) Close(ctx context.Context) error {
 		}
 		rt.system.Shutdown()
 		rt.workers.Close()
+		rt.writers.Close()
 	}
 	return errors.Join(errs...)
 }

@@ -193,3 +193,27 @@ func TestWorkersAreFew(t *testing.T) {
 	p.Run(func() { close(ran) })
 	<-ran // what is run after Close still runs
 }
+
+// What waits keeps nobody from running, and few goroutines are left of many.
+func TestWaitingPool(t *testing.T) {
+	before := runtime.NumGoroutine()
+	p := NewWaiting()
+	goOn := make(chan struct{})
+	var all, begun sync.WaitGroup
+	for range 1_000 {
+		all.Add(1)
+		begun.Add(1)
+		p.Run(func() {
+			begun.Done()
+			<-goOn
+			all.Done()
+		})
+	}
+	begun.Wait() // all at once
+	close(goOn)
+	all.Wait()
+	for runtime.NumGoroutine()-before > p.limit {
+		runtime.Gosched()
+	}
+	p.Close()
+}

@@ -16,7 +16,8 @@ type Pool struct {
 	// that its actors handle. It is for tests that hold their number down.
 	Handled *atomic.Int64
 
-	limit int // workers that are kept
+	limit int  // workers that are kept
+	waits bool // what is run may wait: nothing is queued
 
 	mu      sync.Mutex
 	idle    []*worker
@@ -32,6 +33,11 @@ type worker struct{ next chan func() }
 // New returns a pool that keeps a few workers per processor.
 func New() *Pool { return &Pool{limit: 4 * runtime.GOMAXPROCS(0)} }
 
+// NewWaiting returns a pool for functions that wait, for a disk or for somebody:
+// each has a goroutine at once, and only a few are kept for the next. It is for
+// those that would otherwise begin with a fresh stack and outgrow it.
+func NewWaiting() *Pool { return &Pool{limit: 16 * runtime.GOMAXPROCS(0), waits: true} }
+
 // Run runs f on a worker, soon. It never waits.
 func (p *Pool) Run(f func()) {
 	p.mu.Lock()
@@ -42,7 +48,7 @@ func (p *Pool) Run(f func()) {
 		w.next <- f // has room: the worker is idle
 		return
 	}
-	if p.workers < p.limit || p.stalled() {
+	if p.workers < p.limit || p.waits || p.stalled() {
 		p.workers++
 		w := &worker{next: make(chan func(), 1)}
 		go p.work(w, f)

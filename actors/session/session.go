@@ -24,6 +24,8 @@ type Config struct {
 	// Gone is closed when the session stopped, whatever the reason; nil is
 	// allowed.
 	Gone chan<- struct{}
+	// Run runs what waits for the store; nil starts a goroutine each time.
+	Run func(work func())
 	// Logger defaults to none.
 	Logger *zap.Logger
 }
@@ -56,6 +58,9 @@ func Props(opts ...actor.PropsOption) *actor.Props {
 func Spawn(root *actor.RootContext, props *actor.Props, cfg Config) *actor.PID {
 	if cfg.Logger == nil {
 		cfg.Logger = zap.NewNop()
+	}
+	if cfg.Run == nil {
+		cfg.Run = func(work func()) { go work() }
 	}
 	pid := root.Spawn(props)
 	root.Send(pid, begin{&cfg})

@@ -142,7 +142,7 @@ func (s *session) write(c actor.Context) {
 	batch, next := w.tail[:len(w.tail):len(w.tail)], s.next
 	log, root, self := s.cfg.Log, c.ActorSystem().Root, c.Self()
 	fence := Fence{Epoch: s.epoch, Next: s.stored}
-	go func() {
+	s.cfg.Run(func() {
 		done := wrote{next: next, n: len(batch), synced: sync}
 		defer func() {
 			if v := recover(); v != nil {
@@ -157,7 +157,7 @@ func (s *session) write(c actor.Context) {
 		if sync {
 			done.err = log.Sync(noContext)
 		}
-	}()
+	})
 }
 
 // wrote takes note of what the goroutine did and goes on with what came since.

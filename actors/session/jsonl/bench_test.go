@@ -128,7 +128,7 @@ func BenchmarkEncode(b *testing.B) {
 				b.ReportAllocs()
 				var unit []byte
 				for b.Loop() {
-					unit = boxOf(e).wrap(nil, appendLines(nil, events))
+					unit = pack(boxOf(e), events)
 				}
 				b.ReportMetric(float64(len(unit)), "B/batch")
 			})

@@ -93,7 +93,7 @@ func (l *log) append(events []dsh.Event) error {
 	if err != nil {
 		return err
 	}
-	unit := l.box.wrap(nil, appendLines(nil, events))
+	unit := pack(l.box, events)
 	if len(l.pending) == 0 && !l.unsure {
 		l.since = l.store.syncer.failures.Load()
 	}

@@ -2,6 +2,7 @@ package jsonl
 
 import (
 	"strconv"
+	"sync"
 
 	"github.com/dsh-actor/dsh-actor/dsh"
 )
@@ -50,11 +51,35 @@ type packer struct {
 // appendLines appends a batch as lines, each with its line break.
 func appendLines(dst []byte, events []dsh.Event) []byte {
 	p := packer{dst: dst}
+	p.events(events)
+	return p.dst
+}
+
+// packers keeps what lines were made in, for the next batch.
+var packers = sync.Pool{New: func() any { return &packer{} }}
+
+// maxKept is the largest buffer that is kept.
+const maxKept = 1 << 20
+
+// pack returns the unit of a batch.
+func pack(b box, events []dsh.Event) []byte {
+	p := packers.Get().(*packer)
+	p.events(events)
+	unit := b.wrap(nil, p.dst)
+	if cap(p.dst) <= maxKept {
+		p.dst = p.dst[:0]
+		p.shared = sharedPart{}
+		clear(p.run[:cap(p.run)]) // no text stays alive
+		packers.Put(p)
+	}
+	return unit
+}
+
+func (p *packer) events(events []dsh.Event) {
 	for i := range events {
 		p.event(&events[i])
 	}
 	p.flush()
-	return p.dst
 }
 
 func (p *packer) event(ev *dsh.Event) {

@@ -20,7 +20,7 @@ const (
 )
 
 // syncer makes files durable in rounds: what comes while a round is under way
-// waits for the next. One goroutine runs while there is work.
+// waits for the next. One round is made at a time.
 type syncer struct {
 	disk disk
 	// root is on the file system that syncAll syncs.
@@ -52,47 +52,66 @@ type syncing struct {
 	done  chan<- error
 }
 
-// sync waits until a round has made it durable.
+// sync waits until a round has made it durable. Who finds nobody at work makes
+// the first round by himself: a session that is alone waits for no goroutine.
 func (s *syncer) sync(it syncing) error {
 	done := make(chan error, 1)
 	it.done = done
 	s.mu.Lock()
-	s.waiting = append(s.waiting, it)
-	if !s.running {
-		s.running = true
-		go s.run()
+	if s.running {
+		s.waiting = append(s.waiting, it)
+		s.mu.Unlock()
+		return <-done
 	}
+	s.running = true
 	s.mu.Unlock()
+	func() {
+		defer func() {
+			if others := s.next(); others != nil {
+				go s.run(others)
+			}
+		}()
+		s.round([]syncing{it})
+	}()
 	return <-done
 }
 
-func (s *syncer) run() {
-	for {
-		s.mu.Lock()
-		round := s.waiting
-		s.waiting = nil
-		s.running = len(round) > 0
-		s.mu.Unlock()
-		if len(round) == 0 {
-			return
-		}
+// next returns who waits for the next round; nobody is at work if there is none.
+func (s *syncer) next() (round []syncing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	round, s.waiting = s.waiting, nil
+	s.running = len(round) > 0
+	return round
+}
+
+func (s *syncer) run(round []syncing) {
+	for ; round != nil; round = s.next() {
 		s.round(round)
 	}
 }
 
 // round syncs files and answers who waits for them.
 func (s *syncer) round(files []syncing) {
-	var together, alone []syncing
 	n := 0
 	for _, f := range files {
 		if f.together {
-			together = append(together, f)
 			n += f.files
+		}
+	}
+	if n < syncTogether {
+		s.one(files)
+		return
+	}
+	var together, alone []syncing
+	for _, f := range files {
+		if f.together {
+			together = append(together, f)
 		} else {
 			alone = append(alone, f)
 		}
 	}
-	if n < syncTogether || !s.all(together) {
+	if !s.all(together) {
 		alone = files
 	}
 	s.one(alone)
